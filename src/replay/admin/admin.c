@@ -60,7 +60,7 @@ uint64_t admin_refused_count(struct admin *admin) {
     return http_limit_refused_count(&admin->requests);
 }
 
-static uint64_t now_us(const struct admin *admin) {
+static uint64_t admin_now_us(const struct admin *admin) {
     return clock_monotonic_us(admin->config.clock);
 }
 
@@ -107,7 +107,7 @@ static struct bytes cookie_of(const struct http_request *request) {
 
 /* With the lock. NULL if there is none, or if it has ended. */
 static struct session *find_session(struct admin *admin, struct bytes id) {
-    uint64_t now = now_us(admin);
+    uint64_t now = admin_now_us(admin);
     struct session *found = NULL;
     for (size_t i = 0; i < ADMIN_SESSIONS_MAX && id.size == ID_TEXT_SIZE; i++) {
         struct session *session = &admin->sessions[i];
@@ -126,7 +126,7 @@ static bool has_session(struct admin *admin, const struct http_request *request)
 }
 
 static bool has_session_from(struct admin *admin, const struct address *client) {
-    uint64_t now = now_us(admin);
+    uint64_t now = admin_now_us(admin);
     bool is_there = false;
     pthread_mutex_lock(&admin->lock);
     for (size_t i = 0; i < ADMIN_SESSIONS_MAX && !is_there; i++) {
@@ -158,10 +158,10 @@ static enum admin_verdict try_token(struct admin *admin, struct http_request *re
     struct address client;
     uint64_t wait_us;
     http_request_client(request, &client);
-    bool is_open = http_limit_is_open(&admin->failures, &client, now_us(admin), &wait_us);
+    bool is_open = http_limit_is_open(&admin->failures, &client, admin_now_us(admin), &wait_us);
     bool is_right = is_equal(token, admin->config.token);
     if (is_open && !is_right) {
-        http_limit_take(&admin->failures, &client, now_us(admin), &wait_us);
+        http_limit_take(&admin->failures, &client, admin_now_us(admin), &wait_us);
     }
     if (!is_open) {
         add_retry_after(request, wait_us);
@@ -240,7 +240,7 @@ static void add_session(struct admin *admin, const char *id, const struct addres
         place = admin->sessions[i].until_us < place->until_us ? &admin->sessions[i] : place;
     }
     memcpy(place->id, id, sizeof place->id);
-    place->until_us = now_us(admin) + SESSION_S * UINT64_C(1000000);
+    place->until_us = admin_now_us(admin) + SESSION_S * UINT64_C(1000000);
     place->client = *client;
     pthread_mutex_unlock(&admin->lock);
 }
@@ -360,7 +360,7 @@ bool admin_check(void *context, struct http_request *request) {
         return false;
     }
     if (admin->config.rate > 0 && !address_is_loopback(&client) &&
-        !http_limit_take(&admin->requests, &client, now_us(admin), &wait_us)) {
+        !http_limit_take(&admin->requests, &client, admin_now_us(admin), &wait_us)) {
         add_retry_after(request, wait_us);
         http_answer_status(request, MHD_HTTP_TOO_MANY_REQUESTS, ERR_LIMIT,
                            "too many requests from this address");

@@ -3,7 +3,7 @@
 
 enum { HOT_SHOWN_MAX = 20, WIDTH = 640, AWAY = 110, ROW_HEIGHT = 22, LABEL_GAP = 12 };
 
-static void put_number(struct sheet *sheet, uint64_t count, const char *words) {
+static void crowd_put_number(struct sheet *sheet, uint64_t count, const char *words) {
     sheet_count(sheet, count);
     sheet_format(sheet, " %s", words);
 }
@@ -40,33 +40,33 @@ static void put_figure(struct sheet *sheet, const struct crowd_view *crowd) {
 static void put_facts(struct sheet *sheet, const struct crowd_view *crowd) {
     sheet_html(sheet, "<dl class=facts>\n");
     sheet_fact(sheet, "Searches of this node");
-    put_number(sheet, crowd->searches_count, "begun, ");
-    put_number(sheet, crowd->found_count, "found, ");
-    put_number(sheet, crowd->lost_count, "without success</dd>\n");
+    crowd_put_number(sheet, crowd->searches_count, "begun, ");
+    crowd_put_number(sheet, crowd->found_count, "found, ");
+    crowd_put_number(sheet, crowd->lost_count, "without success</dd>\n");
     sheet_fact(sheet, "Queries of others");
-    put_number(sheet, crowd->queries_count, "received, ");
-    put_number(sheet, crowd->hits_count, "answered, ");
-    put_number(sheet, crowd->forwarded_count, "copies sent on, ");
-    put_number(sheet, crowd->limited_count, "refused as too many from one node</dd>\n");
+    crowd_put_number(sheet, crowd->queries_count, "received, ");
+    crowd_put_number(sheet, crowd->hits_count, "answered, ");
+    crowd_put_number(sheet, crowd->forwarded_count, "copies sent on, ");
+    crowd_put_number(sheet, crowd->limited_count, "refused as too many from one node</dd>\n");
     sheet_fact(sheet, "Handed on");
-    put_number(sheet, crowd->given_count, "captures, ");
+    crowd_put_number(sheet, crowd->given_count, "captures, ");
     put_size(sheet, crowd->given_size, "; ");
-    put_number(sheet, crowd->referred_count, "times sent to other nodes that have it</dd>\n");
+    crowd_put_number(sheet, crowd->referred_count, "times sent to other nodes that have it</dd>\n");
     sheet_fact(sheet, "Offered");
-    put_number(sheet, crowd->offers_count, "captures that were read here, ");
+    crowd_put_number(sheet, crowd->offers_count, "captures that were read here, ");
     put_size(sheet, crowd->offers_size, "</dd>\n");
     sheet_fact(sheet, "Obtained");
-    put_number(sheet, crowd->obtained_count, "captures, ");
+    crowd_put_number(sheet, crowd->obtained_count, "captures, ");
     put_size(sheet, crowd->obtained_size, "; ");
-    put_number(sheet, crowd->false_count, "refused as false</dd>\n");
+    crowd_put_number(sheet, crowd->false_count, "refused as false</dd>\n");
     sheet_fact(sheet, "Shuffles");
-    put_number(sheet, crowd->shuffled_count, "of ours, ");
-    put_number(sheet, crowd->served_count, "of others, ");
-    put_number(sheet, crowd->silent_count, "neighbours dropped as silent</dd>\n");
+    crowd_put_number(sheet, crowd->shuffled_count, "of ours, ");
+    crowd_put_number(sheet, crowd->served_count, "of others, ");
+    crowd_put_number(sheet, crowd->silent_count, "neighbours dropped as silent</dd>\n");
     sheet_html(sheet, "</dl>\n");
 }
 
-static void put_hot(struct sheet *sheet, const struct crowd_view *crowd) {
+static void crowd_put_hot(struct sheet *sheet, const struct crowd_view *crowd) {
     sheet_html(sheet, "<h3>Wanted most</h3>\n");
     sheet_table_begin(sheet, "Captures that others asked this node for most");
     sheet_html(sheet, "<thead><tr><th class=grow>URL<th class=number>Asked for<th class=number>Given<th "
@@ -96,7 +96,7 @@ void admin_pages_put_crowd(struct sheet *sheet, const struct admin_pages *admin_
             crowd.neighbours_count, crowd.view_size, crowd.overlay, crowd.part);
         put_figure(sheet, &crowd);
         put_facts(sheet, &crowd);
-        put_hot(sheet, &crowd);
+        crowd_put_hot(sheet, &crowd);
         sheet_html(sheet, "</section>\n");
     }
 }

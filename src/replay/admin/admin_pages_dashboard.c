@@ -84,7 +84,8 @@ static const struct box boxes[] = {
               {"Open files", "process.descriptors", UNIT_COUNT}}},
 };
 
-static void put_value(struct sheet *sheet, const struct node_status *status, const struct row *row) {
+static void dashboard_put_value(struct sheet *sheet, const struct node_status *status,
+                                const struct row *row) {
     const struct node_status_number *number = node_status_find(status, row->path);
     double value = number != NULL ? number->value : 0;
     uint64_t whole = (uint64_t)value;
@@ -124,7 +125,7 @@ static void put_box(struct sheet *sheet, const struct node_status *status, const
     for (const struct row *row = box->rows; row < box->rows + ROWS_MAX && row->label != NULL; row++) {
         sheet_format(sheet, "<tr><th scope=row>%s<td class=number data-path=\"%s\" data-unit=\"%s\">",
                      row->label, row->path, unit_names[row->unit]);
-        put_value(sheet, status, row);
+        dashboard_put_value(sheet, status, row);
         sheet_html(sheet, "\n");
     }
     sheet_table_end(sheet);
@@ -144,7 +145,7 @@ static void put_slow(struct sheet *sheet, const struct node_status *status) {
     sheet_html(sheet, "</ul>\n</section>\n");
 }
 
-static void put_volumes(struct sheet *sheet, const struct node_status *status) {
+static void dashboard_put_volumes(struct sheet *sheet, const struct node_status *status) {
     sheet_html(sheet, "<h2>Volumes</h2>\n");
     sheet_table_begin(sheet, "Volumes of this archive");
     sheet_html(sheet, "<thead><tr><th>Volume<th class=grow>Place<th>State<th class=number>Captures<th "
@@ -184,7 +185,7 @@ static void put_dashboard(struct sheet *sheet, const struct admin_pages *admin_p
         }
     }
     sheet_html(sheet, "</div>\n");
-    put_volumes(sheet, status);
+    dashboard_put_volumes(sheet, status);
     sheet_html(sheet, "<p class=quiet>For programs: <a href=\"/api/v1/status\">/api/v1/status</a>, "
                       "<a href=\"/api/v1/history\">/api/v1/history</a>, <a "
                       "href=\"/api/v1/ring\">/api/v1/ring</a>, <a href=\"/metrics\">/metrics</a>, "

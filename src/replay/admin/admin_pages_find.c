@@ -17,7 +17,7 @@ struct asking {
     struct http_request *request;
 };
 
-static void on_done(struct admin_pages_find *find) {
+static void find_on_done(struct admin_pages_find *find) {
     const struct asking *asking = find->context;
     http_request_resume(asking->request);
 }
@@ -45,7 +45,7 @@ static enum err read_lookup(struct asking *asking, struct bytes query) {
 }
 
 /* "at=2024", the nearest to that; "since=300", of the last so many seconds. */
-static enum err read_time(struct admin_pages_find *find, struct bytes query) {
+static enum err find_read_time(struct admin_pages_find *find, struct bytes query) {
     struct buf text;
     uint64_t since_s;
     enum err err = ERR_OK;
@@ -90,7 +90,7 @@ static enum err read_locate(struct asking *asking, struct bytes query) {
         form_get(query, "content", &content) && bytes_equal(buf_bytes(&content), BYTES("payload"));
     buf_done(&content);
     find->kind = ADMIN_PAGES_FIND_CAPTURE;
-    return read_time(find, query);
+    return find_read_time(find, query);
 }
 
 /* ---- asking and answering ---- */
@@ -99,7 +99,7 @@ static struct asking *asking_new(struct http_request *request) {
     struct asking *asking = calloc(1, sizeof *asking);
     if (asking != NULL) {
         asking->request = request;
-        asking->find.done = on_done;
+        asking->find.done = find_on_done;
         asking->find.context = asking;
         buf_init(&asking->url, ADMIN_PAGES_URL_SIZE_MAX);
         buf_init(&asking->digest, DIGEST_DIGITS);

@@ -86,7 +86,7 @@ static void put_group_time(struct sheet *sheet, uint32_t time_us) {
     }
 }
 
-static void put_bandwidth(struct sheet *sheet, uint64_t bandwidth) {
+static void groups_put_bandwidth(struct sheet *sheet, uint64_t bandwidth) {
     if (bandwidth > 0) {
         sheet_size(sheet, bandwidth);
         sheet_html(sheet, "/s");
@@ -120,7 +120,7 @@ static void put_group_neighbours(struct sheet *sheet, const struct group_view *g
         sheet_html(sheet, "<td class=number>");
         put_group_time(sheet, neighbour->round_trip_us);
         sheet_html(sheet, "<td class=number>");
-        put_bandwidth(sheet, neighbour->bandwidth);
+        groups_put_bandwidth(sheet, neighbour->bandwidth);
         if (neighbour->is_heard) {
             sheet_format(sheet, "<td class=number>%ju s ago\n", (uintmax_t)neighbour->heard_s);
         } else {
@@ -139,8 +139,8 @@ static void put_asked(struct sheet *sheet, const struct group_view *group) {
     }
 }
 
-static void put_group(struct sheet *sheet, const struct admin_pages *admin_pages,
-                      const struct group_view *group) {
+static void groups_put_group(struct sheet *sheet, const struct admin_pages *admin_pages,
+                             const struct group_view *group) {
     sheet_format(sheet, "<h3>%s</h3>\n<p>", group->name);
     sheet_format(
         sheet,
@@ -172,7 +172,7 @@ void admin_pages_put_groups(struct sheet *sheet, const struct admin_pages *admin
                    "collections and hand updates on to each other over a topology that they measure and "
                    "compute.\n");
         for (size_t i = 0; i < count; i++) {
-            put_group(sheet, admin_pages, &groups[i]);
+            groups_put_group(sheet, admin_pages, &groups[i]);
         }
         sheet_html(sheet, "</section>\n");
         sheet_script(sheet, "ring.js");
@@ -188,7 +188,7 @@ static void put_mirror_number(struct sheet *sheet, uint64_t number) {
     }
 }
 
-static void put_mirror(struct sheet *sheet, const struct mirror_view *mirror) {
+static void groups_put_mirror(struct sheet *sheet, const struct mirror_view *mirror) {
     sheet_html(sheet, "<tr>");
     sheet_cell_text(sheet, bytes_of_string(mirror->name));
     sheet_format(sheet, "<td>%s<td>%s", mirror->role, mirror->state);
@@ -211,7 +211,7 @@ void admin_pages_put_mirrors(struct sheet *sheet, const struct admin_pages *admi
                    "<thead><tr><th class=grow>Name<th>Part<th>State<th class=number>Version here<th "
                    "class=number>Newest<th class=number>Files<th class=number>Size<th>Sources\n<tbody>");
         for (size_t i = 0; i < count; i++) {
-            put_mirror(sheet, &mirrors[i]);
+            groups_put_mirror(sheet, &mirrors[i]);
         }
         sheet_table_end(sheet);
         sheet_html(sheet, "</section>\n");

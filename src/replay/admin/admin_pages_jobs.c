@@ -92,7 +92,7 @@ static void put_job(struct sheet *sheet, const struct job_view *job, bool is_kno
     sheet_html(sheet, "\n");
 }
 
-static void put_table(struct sheet *sheet, const struct job_view *jobs, size_t count, bool is_known) {
+static void jobs_put_table(struct sheet *sheet, const struct job_view *jobs, size_t count, bool is_known) {
     if (count == 0) {
         sheet_html(sheet,
                    "<p>There are no jobs yet. A job is a site that this node archives again and again; "
@@ -135,7 +135,7 @@ static void answer_page(struct http_request *request) {
     struct sheet sheet;
     sheet_begin(&sheet, admin_pages_replay(request), request, "Jobs", SHEET_JOBS);
     sheet_script(&sheet, "jobs.js");
-    put_table(&sheet, jobs, jobs_count, is_known);
+    jobs_put_table(&sheet, jobs, jobs_count, is_known);
     put_waiting(&sheet, status);
     sheet_html(&sheet, "<h2>Add a job</h2>\n");
     if (is_known) {
@@ -187,7 +187,8 @@ static void post_add(struct http_request *request) {
 }
 
 /* What "NAME/pause" asks for. ERR_UNSUPPORTED: nothing that there is. */
-static enum err change(const struct admin_pages *admin_pages, struct bytes rest, struct err_detail *detail) {
+static enum err jobs_change(const struct admin_pages *admin_pages, struct bytes rest,
+                            struct err_detail *detail) {
     size_t slash = bytes_find_byte(rest, '/');
     struct bytes name = bytes_slice(rest, 0, slash);
     struct bytes action = slash < rest.size ? bytes_skip(rest, slash + 1) : bytes_of(NULL, 0);
@@ -203,7 +204,7 @@ static enum err change(const struct admin_pages *admin_pages, struct bytes rest,
 
 static void post_change(struct http_request *request) {
     struct err_detail detail = {0};
-    enum err err = change(admin_pages_of(request), http_request_rest(request), &detail);
+    enum err err = jobs_change(admin_pages_of(request), http_request_rest(request), &detail);
     if (err != ERR_OK) {
         admin_pages_answer_error(request, err, &detail);
     } else {
@@ -283,7 +284,7 @@ static void api_add(struct http_request *request) {
 static void api_change(struct http_request *request) {
     struct bytes rest = http_request_rest(request);
     struct err_detail detail = {0};
-    enum err err = change(admin_pages_of(request), rest, &detail);
+    enum err err = jobs_change(admin_pages_of(request), rest, &detail);
     if (err != ERR_OK) {
         admin_pages_answer_error(request, err, &detail);
         return;
@@ -358,7 +359,7 @@ static void answer_begun(struct http_request *request, struct bytes url, const c
     http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
 }
 
-static void save(struct http_request *request, struct bytes url) {
+static void jobs_save(struct http_request *request, struct bytes url) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
     struct err_detail detail = {0};
     char id[ADMIN_PAGES_NAME_SIZE_MAX];
@@ -382,14 +383,14 @@ static void post_save(struct http_request *request) {
     buf_init(&url, ADMIN_PAGES_URL_SIZE_MAX);
     bool is_given = form_get(form, "url", &url) && url.err == ERR_OK && url.size > 0;
     if (is_given) {
-        save(request, bytes_trim(buf_bytes(&url)));
+        jobs_save(request, bytes_trim(buf_bytes(&url)));
     } else {
         admin_pages_answer_problem(request, ADMIN_PAGES_BAD_REQUEST, ERR_INVALID, "which page? send url=…");
     }
     buf_done(&url);
 }
 
-static void put_counts(struct sheet *sheet, const struct save_view *save) {
+static void jobs_put_counts(struct sheet *sheet, const struct save_view *save) {
     sheet_html(sheet, "<p class=quiet>");
     sheet_count(sheet, save->stored_count);
     sheet_html(sheet, " stored, ");
@@ -422,7 +423,7 @@ static void put_outcome(struct sheet *sheet, const struct save_view *save) {
         snprintf(seconds, sizeof seconds, "%d", REFRESH_S);
         http_add_header(sheet->request, "Refresh", seconds);
     }
-    put_counts(sheet, save);
+    jobs_put_counts(sheet, save);
 }
 
 static void answer_save_status(struct http_request *request) {

@@ -6,7 +6,7 @@
  */
 enum { ARCS_SHOWN_MAX = 32, DECREES_SHOWN_MAX = 64, LINE_SIZE_MAX = 64 << 10 };
 
-static void put_line(struct sheet *sheet, enum ring_text which, const struct ring_view *ring) {
+static void ring_put_line(struct sheet *sheet, enum ring_text which, const struct ring_view *ring) {
     static const char *const titles[] = {"Kept",          "Being repaired", "Checked", "Links to others",
                                          "Hosts' leases", "Between nodes",  "Decrees"};
     struct buf line;
@@ -24,7 +24,7 @@ static void put_level(struct sheet *sheet, enum ring_view_level level) {
     sheet_badge(sheet, moods[level], words[level]);
 }
 
-static void put_members(struct sheet *sheet, const struct ring_view_arc *arc) {
+static void ring_put_members(struct sheet *sheet, const struct ring_view_arc *arc) {
     for (size_t i = 0; i < arc->members_count; i++) {
         sheet_html(sheet, i > 0 ? ", " : "");
         sheet_string(sheet, arc->members[i].address);
@@ -43,7 +43,7 @@ static void put_arc(struct sheet *sheet, const struct ring_view_arc *arc, uint32
     sheet_count(sheet, arc->missing_count);
     sheet_cell_text(sheet, buf_bytes(&repair));
     sheet_html(sheet, "<td>");
-    put_members(sheet, arc);
+    ring_put_members(sheet, arc);
     sheet_html(sheet, "\n");
     buf_done(&repair);
 }
@@ -76,7 +76,7 @@ static void put_arcs(struct sheet *sheet, const struct ring_view *ring) {
 /* ---- decrees ---- */
 
 /* The time that its author claims; it may be anything. */
-static void put_version(struct sheet *sheet, uint64_t version) {
+static void ring_put_version(struct sheet *sheet, uint64_t version) {
     if (version <= (uint64_t)UTC_MAX_US) {
         sheet_time(sheet, (int64_t)version);
     } else {
@@ -89,7 +89,7 @@ static void put_decree(struct sheet *sheet, const struct ring_view_decree *decre
     sheet_html(sheet, "<td class=url>");
     sheet_text(sheet, decree->name);
     sheet_html(sheet, "<td>");
-    put_version(sheet, decree->version);
+    ring_put_version(sheet, decree->version);
     sheet_format(sheet, "<td class=key>%.8s…<td>", decree->author);
     if (decree->is_withdrawn) {
         sheet_badge(sheet, SHEET_PLAIN, "withdrawn");
@@ -123,7 +123,7 @@ static void put_decrees(struct sheet *sheet, const struct ring_view *ring) {
 static void put_ring_services(struct sheet *sheet, const struct ring_view *ring) {
     sheet_html(sheet, "<section id=ring-together>\n<h3>One archive</h3>\n<dl class=facts>\n");
     for (int i = 0; i < RING_TEXT_COUNT; i++) {
-        put_line(sheet, (enum ring_text)i, ring);
+        ring_put_line(sheet, (enum ring_text)i, ring);
     }
     sheet_html(sheet, "</dl>\n");
     put_arcs(sheet, ring);
@@ -133,7 +133,7 @@ static void put_ring_services(struct sheet *sheet, const struct ring_view *ring)
 
 /* ---- the whole ---- */
 
-static void put_neighbours(struct sheet *sheet, const struct ring_view *ring) {
+static void ring_put_neighbours(struct sheet *sheet, const struct ring_view *ring) {
     sheet_table_begin(sheet, "Neighbours of this node on the ring");
     sheet_html(
         sheet,
@@ -168,7 +168,7 @@ void admin_pages_put_ring(struct sheet *sheet, const struct admin_pages *admin_p
         sheet_html(sheet, "\n<figure id=ring-figure hidden></figure>\n");
         put_ring_services(sheet, &ring);
         sheet_html(sheet, "<h3>Neighbours</h3>\n");
-        put_neighbours(sheet, &ring);
+        ring_put_neighbours(sheet, &ring);
         put_complaints(sheet, &ring);
         sheet_script(sheet, "ring.js");
     }

@@ -48,11 +48,11 @@ static const struct metric metrics[] = {
     {"process.descriptors", "process_open_fds", "gauge", "Open file descriptors."},
 };
 
-static void put_head(struct buf *out, const char *name, const char *type, const char *help) {
+static void metrics_put_head(struct buf *out, const char *name, const char *type, const char *help) {
     buf_put_format(out, "# HELP mnemon_%s %s\n# TYPE mnemon_%s %s\n", name, help, name, type);
 }
 
-static void put_volumes(struct buf *out, const struct node_status *status) {
+static void metrics_put_volumes(struct buf *out, const struct node_status *status) {
     static const char *const names[][2] = {
         {"volume_up", "1: the volume can be used, as far as is known."},
         {"volume_captures", "Captures of the volume, an estimate."},
@@ -60,7 +60,7 @@ static void put_volumes(struct buf *out, const struct node_status *status) {
         {"volume_free_bytes", "Bytes that are free on its disk."},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        put_head(out, names[i][0], "gauge", names[i][1]);
+        metrics_put_head(out, names[i][0], "gauge", names[i][1]);
         for (size_t j = 0; j < status->volumes_count; j++) {
             const struct node_status_volume *volume = &status->volumes[j];
             const uint64_t values[] = {volume->volume.err == ERR_OK, volume->stat.captures_count,
@@ -76,7 +76,8 @@ static void put_volumes(struct buf *out, const struct node_status *status) {
 
 /* Names of pages are our own words: they need no escaping. */
 static void put_answers(struct buf *out, const struct node_status *status) {
-    put_head(out, "http_answers_total", "counter", "Answers by kind of page and hundred of the status.");
+    metrics_put_head(out, "http_answers_total", "counter",
+                     "Answers by kind of page and hundred of the status.");
     for (size_t i = 0; i < status->pages_count; i++) {
         const struct node_status_page *page = &status->pages[i];
         for (size_t j = 0; j < HTTP_STATUSES_COUNT; j++) {
@@ -90,7 +91,8 @@ static void put_answers(struct buf *out, const struct node_status *status) {
 
 static void put_delays(struct buf *out, const struct node_status *status) {
     static const char name[] = "mnemon_http_answer_seconds";
-    put_head(out, "http_answer_seconds", "histogram", "Time from the header of a request to its answer.");
+    metrics_put_head(out, "http_answer_seconds", "histogram",
+                     "Time from the header of a request to its answer.");
     for (size_t i = 0; i < status->pages_count; i++) {
         const struct node_status_page *page = &status->pages[i];
         uint64_t sum = 0;
@@ -114,11 +116,11 @@ void metrics_put(const struct node_status *status, struct buf *out) {
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
         const struct node_status_number *number = node_status_find(status, metrics[i].path);
         if (number != NULL) {
-            put_head(out, metrics[i].name, metrics[i].type, metrics[i].help);
+            metrics_put_head(out, metrics[i].name, metrics[i].type, metrics[i].help);
             buf_put_format(out, "mnemon_%s %.*f\n", metrics[i].name, number->decimals, number->value);
         }
     }
-    put_volumes(out, status);
+    metrics_put_volumes(out, status);
     put_answers(out, status);
     put_delays(out, status);
 }

@@ -31,8 +31,8 @@ static void put_numbers(const struct node_status *status, struct bytes section, 
     }
 }
 
-static void put_sentences(const struct node_status_sentence *sentences, size_t count, const char *about,
-                          const char *text, struct json *json) {
+static void node_status_put_sentences(const struct node_status_sentence *sentences, size_t count,
+                                      const char *about, const char *text, struct json *json) {
     for (size_t i = 0; i < count; i++) {
         json_open(json, NULL);
         json_text(json, about, sentences[i].about);
@@ -45,7 +45,7 @@ static void put_sentences(const struct node_status_sentence *sentences, size_t c
 static void put_crawl(const struct node_status *status, struct json *json) {
     json_text(json, "hold", status->hold);
     json_open_list(json, "waiting");
-    put_sentences(status->waiting, status->waiting_count, "host", "why", json);
+    node_status_put_sentences(status->waiting, status->waiting_count, "host", "why", json);
 }
 
 static void put_store(const struct node_status *status, struct json *json) {
@@ -73,7 +73,8 @@ static void put_store(const struct node_status *status, struct json *json) {
     json_close(json);
 }
 
-static void put_counts(struct json *json, const char *name, const uint64_t *counts, size_t count) {
+static void node_status_put_counts(struct json *json, const char *name, const uint64_t *counts,
+                                   size_t count) {
     json_open_list(json, name);
     for (size_t i = 0; i < count; i++) {
         json_count(json, NULL, counts[i]);
@@ -94,8 +95,8 @@ static void put_http(const struct node_status *status, struct json *json) {
         json_bytes(json, "page", page->name);
         json_decimal(json, "seconds", (double)page->stat.delay_sum_us / 1e6, 6);
         json_count(json, "sent_bytes", page->stat.sent_size);
-        put_counts(json, "answers", page->stat.statuses, HTTP_STATUSES_COUNT);
-        put_counts(json, "delays", page->stat.delays, HTTP_DELAYS_COUNT + 1);
+        node_status_put_counts(json, "answers", page->stat.statuses, HTTP_STATUSES_COUNT);
+        node_status_put_counts(json, "delays", page->stat.delays, HTTP_DELAYS_COUNT + 1);
         json_close(json);
     }
     json_close(json);
@@ -132,7 +133,7 @@ void node_status_put(const struct node_status *status, struct buf *out) {
         json_close(&json);
     }
     json_open_list(&json, "slow");
-    put_sentences(status->slow, status->slow_count, "what", "text", &json);
+    node_status_put_sentences(status->slow, status->slow_count, "what", "text", &json);
     json_end(&json);
     buf_put_byte(out, '\n');
 }

@@ -78,7 +78,7 @@ static void put_tour(struct buf *out, const struct ring_view_copies *copies) {
     }
 }
 
-static void put_copies(struct buf *out, const struct ring_view *ring) {
+static void ring_text_put_copies(struct buf *out, const struct ring_view *ring) {
     const struct ring_view_copies *copies = &ring->copies;
     if (!ring->is_begun) {
         buf_put_string(out, "not yet: this node waits for the ring");
@@ -172,7 +172,7 @@ static void put_checks(struct buf *out, const struct ring_view *ring) {
     put_parts(out, parts, sizeof parts / sizeof *parts);
 }
 
-static void put_links(struct buf *out, const struct ring_view *ring) {
+static void ring_text_put_links(struct buf *out, const struct ring_view *ring) {
     const struct part parts[] = {{ring->links_accepted_count, "new ones accepted"},
                                  {ring->links_silent_count, "nodes silent"},
                                  {ring->links_malformed_count, "messages malformed"},
@@ -239,8 +239,8 @@ static void put_decrees(struct buf *out, const struct ring_view *ring) {
 
 void ring_text_put(enum ring_text which, const struct ring_view *ring, struct buf *out) {
     static void (*const puts[])(struct buf * out, const struct ring_view *ring) = {
-        [RING_TEXT_COPIES] = put_copies,  [RING_TEXT_REPAIR] = put_repair, [RING_TEXT_CHECKS] = put_checks,
-        [RING_TEXT_LINKS] = put_links,    [RING_TEXT_HOSTS] = put_hosts,   [RING_TEXT_BYTES] = put_bytes,
+        [RING_TEXT_COPIES] = ring_text_put_copies,  [RING_TEXT_REPAIR] = put_repair, [RING_TEXT_CHECKS] = put_checks,
+        [RING_TEXT_LINKS] = ring_text_put_links,    [RING_TEXT_HOSTS] = put_hosts,   [RING_TEXT_BYTES] = put_bytes,
         [RING_TEXT_DECREES] = put_decrees};
     bool needs_begin = which == RING_TEXT_LINKS || which == RING_TEXT_HOSTS;
     if (ring->is_begun || !needs_begin) {

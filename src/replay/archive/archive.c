@@ -86,8 +86,8 @@ static void part_rest(struct archive_part **part, struct archive *archive) {
     part_free(old);
 }
 
-static bool is_same(const struct archive_part *part, uint16_t volume, const struct location *location,
-                    const uint8_t digest[KEY_DIGEST_SIZE]) {
+static bool archive_is_same(const struct archive_part *part, uint16_t volume, const struct location *location,
+                            const uint8_t digest[KEY_DIGEST_SIZE]) {
     return part != NULL && part->is_read && part->volume == volume &&
            part->location.segment == location->segment && part->location.offset == location->offset &&
            part->location.length == location->length &&
@@ -101,7 +101,7 @@ static bool take_large(struct archive_part **part, struct archive *archive, uint
     bool is_found = false;
     pthread_mutex_lock(&archive->lock);
     for (size_t i = 0; i < ARCHIVE_LARGE_COUNT && !is_found; i++) {
-        if (is_same(archive->large[i], volume, location, digest)) {
+        if (archive_is_same(archive->large[i], volume, location, digest)) {
             old = *part;
             *part = archive->large[i];
             archive->large[i] = NULL;
@@ -384,7 +384,7 @@ static enum err read_own(struct archive_reader *reader, const struct capture *ca
 }
 
 /* What the server said: with this capture, or with the original if it said only that nothing had changed. */
-static void describe(const struct archive_part *part, struct archive_record *out) {
+static void archive_describe(const struct archive_part *part, struct archive_record *out) {
     static const struct fields no_fields = {.count = 0};
     const struct record *record = &part->record;
     out->is_http = record->head.size > 0;
@@ -396,8 +396,8 @@ static void describe(const struct archive_part *part, struct archive_record *out
 }
 
 /* Only revisits have theirs elsewhere; the others need not be looked up, unless documents were removed. */
-static enum err find_block(struct archive_reader *reader, const struct capture *capture,
-                           struct archive_record *out, struct err_detail *detail) {
+static enum err archive_find_block(struct archive_reader *reader, const struct capture *capture,
+                                   struct archive_record *out, struct err_detail *detail) {
     if (out->is_revisit) {
         return instance_locate(reader->session, capture, &out->key, &out->block, detail);
     }
@@ -413,7 +413,7 @@ enum err archive_open(struct archive_reader *reader, const struct capture *captu
     if (archive_verdict(reader, capture) != ACCESS_ALLOW) {
         return err_set(detail, ERR_PERMISSION, "a rule of this archive blocks this capture");
     }
-    enum err err = find_block(reader, capture, &out, detail);
+    enum err err = archive_find_block(reader, capture, &out, detail);
     if (err == ERR_OK) {
         err = read_own(reader, capture, detail);
     }
@@ -428,7 +428,7 @@ enum err archive_open(struct archive_reader *reader, const struct capture *captu
     out.block.size = out.body.size;
     out.header = &reader->own->record.header;
     out.is_not_modified = out.is_revisit && record_is_not_modified(out.header);
-    describe(out.is_not_modified ? reader->original : reader->own, &out);
+    archive_describe(out.is_not_modified ? reader->original : reader->own, &out);
     *ret_record = out;
     return ERR_OK;
 }

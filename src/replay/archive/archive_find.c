@@ -8,7 +8,7 @@ static int64_t second_end(int64_t time_us) {
     return time_us > INT64_MAX - SECOND_US ? INT64_MAX : time_us + SECOND_US;
 }
 
-static uint64_t distance(int64_t a_us, int64_t b_us) {
+static uint64_t find_distance(int64_t a_us, int64_t b_us) {
     return a_us > b_us ? (uint64_t)a_us - (uint64_t)b_us : (uint64_t)b_us - (uint64_t)a_us;
 }
 
@@ -102,8 +102,8 @@ static enum err seek_around(struct archive_reader *reader, struct bytes surt, in
         return ERR_OK;
     }
     err = find_first(reader, surt, second_end(time_us), INT64_MAX, false, is_any, &capture, detail);
-    bool is_after_closer =
-        err == ERR_OK && (!has_before || distance(capture.time_us, time_us) < distance(before_us, time_us));
+    bool is_after_closer = err == ERR_OK && (!has_before || find_distance(capture.time_us, time_us) <
+                                                                find_distance(before_us, time_us));
     if (has_before && !is_after_closer && (err == ERR_OK || err == ERR_NOT_FOUND)) {
         err = find_first(reader, surt, before_us, before_us + 1, true, is_any, &capture, detail);
     }
@@ -196,13 +196,13 @@ static uint64_t rate(const struct capture *capture, int64_t time_us, enum archiv
     if (is_now) {
         return 0;
     }
-    uint64_t far = distance(capture->time_us, time_us);
+    uint64_t far = find_distance(capture->time_us, time_us);
     bool is_late = choice == ARCHIVE_NOT_NEWER && capture->time_us > time_us;
     return is_late ? far / 2 + UINT64_MAX / 2 : far < UINT64_MAX / 2 ? far : UINT64_MAX / 2 - 1;
 }
 
-static const struct capture *choose(const struct archive_timeline *timeline, int64_t time_us,
-                                    enum archive_choice choice) {
+static const struct capture *find_choose(const struct archive_timeline *timeline, int64_t time_us,
+                                         enum archive_choice choice) {
     const struct capture *best = NULL;
     uint64_t best_far = UINT64_MAX;
     for (size_t i = 0; i < timeline->count; i++) {
@@ -231,7 +231,7 @@ enum err archive_find(struct archive_reader *reader, struct bytes surt, int64_t 
                    ? err_set(detail, ERR_UNREACHABLE, "a volume of this archive is not there")
                    : err;
     }
-    const struct capture *found = choose(timeline, time_us, choice);
+    const struct capture *found = find_choose(timeline, time_us, choice);
     if (found == NULL) {
         return ERR_NOT_FOUND;
     }

@@ -42,7 +42,7 @@ enum err archive_walk_key(const struct archive_walk *walk, struct buf *out) {
     return walk->has_last ? archive_capture_key(&walk->last, out) : ERR_NOT_FOUND;
 }
 
-static bool read_place(struct archive_walk *walk) {
+static bool walk_read_place(struct archive_walk *walk) {
     struct bytes text = buf_bytes(&walk->after);
     size_t spaces_count = 0;
     size_t at = text.size;
@@ -76,7 +76,7 @@ static int compare_numbers(uint64_t a, uint64_t b) {
 }
 
 /* In the order of the index. */
-static int compare(const struct capture *capture, const struct place *place) {
+static int walk_compare(const struct capture *capture, const struct place *place) {
     int order = bytes_compare(capture->surt, place->surt);
     if (order == 0) {
         order = (capture->time_us > place->time_us) - (capture->time_us < place->time_us);
@@ -94,7 +94,7 @@ static bool is_behind(const struct archive_walk *walk, const struct capture *cap
     if (walk->place.surt.data == NULL) {
         return true;
     }
-    int order = compare(capture, &walk->place);
+    int order = walk_compare(capture, &walk->place);
     return walk->in_reverse ? order < 0 : order > 0;
 }
 
@@ -173,7 +173,7 @@ enum err archive_walk_open(struct archive_reader *reader, const struct archive_r
     walk->ranges_left = walk->query.ranges_count;
     buf_init(&walk->after, ARCHIVE_KEY_SIZE_MAX);
     err = buf_put(&walk->after, range->after);
-    if (err == ERR_OK && range->after.size > 0 && !read_place(walk)) {
+    if (err == ERR_OK && range->after.size > 0 && !walk_read_place(walk)) {
         err = err_set(detail, ERR_INVALID, "a walk cannot go on from here: this key is malformed");
     }
     if (err != ERR_OK) {
@@ -196,7 +196,7 @@ bool archive_walk_is_partial(const struct archive_walk *walk) {
 }
 
 /* The next of any range, whether it is to be seen or not. */
-static enum err step(struct archive_walk *walk, struct capture *ret_capture, struct err_detail *detail) {
+static enum err walk_step(struct archive_walk *walk, struct capture *ret_capture, struct err_detail *detail) {
     while (walk->ranges_left > 0) {
         enum err err = ERR_OK;
         if (walk->merge == NULL) {
@@ -221,7 +221,7 @@ enum err archive_walk_next(struct archive_walk *walk, struct capture *ret_captur
     struct capture capture;
     enum err err;
     size_t steps_count = 0;
-    while ((err = step(walk, &capture, detail)) == ERR_OK) {
+    while ((err = walk_step(walk, &capture, detail)) == ERR_OK) {
         walk->last = capture;
         walk->has_last = true;
         steps_count++;

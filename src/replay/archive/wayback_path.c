@@ -33,7 +33,7 @@ void wayback_put_url(struct buf *out, struct bytes url) {
 /* ---- the URL ---- */
 
 /* A character that stands at the start, plain or percent-encoded; its size, 0 if it is another. */
-static size_t match(struct bytes text, uint8_t wanted, bool *is_encoded) {
+static size_t path_match(struct bytes text, uint8_t wanted, bool *is_encoded) {
     uint8_t byte;
     if (text.size > 0 && text.data[0] == wanted) {
         return 1;
@@ -65,12 +65,12 @@ static bool has_slashes(struct bytes scheme) {
 static struct bytes put_scheme(struct buf *out, struct bytes url, bool *ret_is_encoded) {
     size_t size = scheme_size(url);
     struct bytes scheme = bytes_slice(url, 0, size);
-    size_t colon = match(bytes_skip(url, size), ':', ret_is_encoded);
+    size_t colon = path_match(bytes_skip(url, size), ':', ret_is_encoded);
     struct bytes rest = bytes_skip(url, size + colon);
     bool is_port = colon > 0 && rest.size > 0 && byte_is_digit(rest.data[0]); /* localhost:8080/ */
     if (colon > 0 && size > 0 && has_slashes(scheme)) {
         for (size_t i = 0; i < SLASHES_MAX; i++) {
-            rest = bytes_skip(rest, match(rest, '/', ret_is_encoded));
+            rest = bytes_skip(rest, path_match(rest, '/', ret_is_encoded));
         }
         buf_put(out, scheme);
         buf_put_string(out, "://");

@@ -35,7 +35,7 @@ static void answer_error(struct http_request *request, bool is_json, enum err er
 }
 
 /* ERR_BUSY: nothing yet, and others may be served first. */
-static enum err read_answer(void *context, uint64_t offset, void *out, size_t size, size_t *ret_size) {
+static enum err cdx_read_answer(void *context, uint64_t offset, void *out, size_t size, size_t *ret_size) {
     struct cdx_answer *answer = context;
     (void)offset;
     if (cdx_answer_bytes(answer).size == 0 && !cdx_answer_is_over(answer)) {
@@ -75,7 +75,7 @@ static void answer_cdx(struct http_request *request, enum cdx_dialect dialect) {
     }
     if (err == ERR_OK && !cdx_answer_is_over(answer)) {
         struct http_stream stream = {
-            .size = HTTP_SIZE_UNKNOWN, .read = read_answer, .close = close_answer, .context = answer};
+            .size = HTTP_SIZE_UNKNOWN, .read = cdx_read_answer, .close = close_answer, .context = answer};
         http_answer_stream(request, STATUS_OK, cdx_answer_type(answer), &stream);
         return;
     }

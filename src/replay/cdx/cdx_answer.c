@@ -119,7 +119,7 @@ static void put_object(struct json *json, const struct cdx_query *query, struct 
     buf_put_byte(json->out, '\n');
 }
 
-static void put_row(struct json *json, const struct cdx_query *query, struct cdx_line *line) {
+static void answer_put_row(struct json *json, const struct cdx_query *query, struct cdx_line *line) {
     json_break(json);
     json_open_list(json, NULL);
     for (size_t i = 0; i < query->shown_count; i++) {
@@ -154,7 +154,7 @@ static void output_line(struct json *json, const struct cdx_query *query, struct
         if (index == 0) {
             put_header(json, query);
         }
-        put_row(json, query, line);
+        answer_put_row(json, query, line);
         return;
     }
     if (query->output == CDX_TEXT) {
@@ -171,7 +171,7 @@ static void output_line(struct json *json, const struct cdx_query *query, struct
 }
 
 /* So that it can be put behind "resumeKey=" as it stands, and is one word. */
-static void put_key(struct buf *out, struct bytes key) {
+static void answer_put_key(struct buf *out, struct bytes key) {
     for (size_t i = 0; i < key.size; i++) {
         uint8_t byte = key.data[i];
         if (byte_is_alnum(byte) || byte == '-' || byte == '.' || byte == '_') {
@@ -206,7 +206,7 @@ static void output_end(struct json *json, const struct cdx_query *query, uint64_
                        struct bytes key) {
     struct buf word;
     buf_init(&word, 3 * key.size + 1);
-    put_key(&word, key);
+    answer_put_key(&word, key);
     if (is_table(query)) {
         end_table(json, lines_count, buf_bytes(&word));
     } else if (key.size > 0 && query->output == CDX_JSON) {
@@ -354,7 +354,7 @@ static enum err reach_limit(struct cdx_answer *answer, const struct capture *las
     return cdx_run_key(&answer->run, last, &answer->key);
 }
 
-static enum err put_line(struct cdx_answer *answer, const struct capture *capture) {
+static enum err answer_put_line(struct cdx_answer *answer, const struct capture *capture) {
     struct cdx_line *line = &answer->run.line;
     if (answer->offset_left > 0) {
         answer->offset_left--;
@@ -375,7 +375,7 @@ static enum err list(struct cdx_answer *answer, struct err_detail *detail) {
     }
     enum err err = cdx_run_next(&answer->run, &capture, detail);
     if (err == ERR_OK) {
-        return put_line(answer, &capture);
+        return answer_put_line(answer, &capture);
     }
     if (err == ERR_NOT_FOUND) {
         end_list(answer, bytes_of(NULL, 0));
@@ -413,7 +413,7 @@ static enum err turn_round(struct cdx_answer *answer, struct err_detail *detail)
         cdx_run_close(&answer->run);
         answer->run = run; /* what points into it, the fields of its line, is made anew for each capture */
     }
-    return answer->query.limit == 0 ? ERR_OK : put_line(answer, first);
+    return answer->query.limit == 0 ? ERR_OK : answer_put_line(answer, first);
 }
 
 static enum err seek(struct cdx_answer *answer, struct err_detail *detail) {
@@ -432,7 +432,7 @@ static enum err seek(struct cdx_answer *answer, struct err_detail *detail) {
 
 /* ---- pages ---- */
 
-static enum err count(struct cdx_answer *answer, struct err_detail *detail) {
+static enum err answer_count(struct cdx_answer *answer, struct err_detail *detail) {
     struct capture capture;
     enum err err = cdx_run_next(&answer->run, &capture, detail);
     if (err == ERR_OK) {
@@ -449,7 +449,7 @@ static enum err count(struct cdx_answer *answer, struct err_detail *detail) {
 
 /* ---- piece by piece ---- */
 
-static enum err step(struct cdx_answer *answer, struct err_detail *detail) {
+static enum err answer_step(struct cdx_answer *answer, struct err_detail *detail) {
     switch (answer->phase) {
     case PHASE_SEEK:
         return seek(answer, detail);
@@ -458,7 +458,7 @@ static enum err step(struct cdx_answer *answer, struct err_detail *detail) {
     case PHASE_AHEAD:
         return look_ahead(answer, detail);
     case PHASE_COUNT:
-        return count(answer, detail);
+        return answer_count(answer, detail);
     case PHASE_OVER:
         break;
     }
@@ -483,7 +483,7 @@ static enum err break_off(struct cdx_answer *answer, struct err_detail *detail) 
 enum err cdx_answer_work(struct cdx_answer *answer, struct err_detail *detail) {
     uint64_t begin_us = 0;
     while (answer->phase != PHASE_OVER && answer->out.size < PIECE_SIZE) {
-        enum err err = step(answer, detail);
+        enum err err = answer_step(answer, detail);
         if (err == ERR_OK) {
             continue;
         }

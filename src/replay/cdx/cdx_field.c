@@ -50,7 +50,7 @@ void cdx_line_done(struct cdx_line *line) {
     buf_done(&line->whole);
 }
 
-static struct bytes put_number(uint64_t number, char out[CDX_NUMBER_SIZE]) {
+static struct bytes field_put_number(uint64_t number, char out[CDX_NUMBER_SIZE]) {
     char *at = out + CDX_NUMBER_SIZE;
     do {
         *--at = (char)('0' + number % 10);
@@ -70,8 +70,8 @@ static void fill_original(struct cdx_line *line, struct archive_reader *reader,
         line->values[i] = bytes_of(NULL, 0);
     }
     if (is_known) {
-        line->values[CDX_ORIGINAL_LENGTH] = put_number(block.location.length, line->original_length);
-        line->values[CDX_ORIGINAL_OFFSET] = put_number(block.location.offset, line->original_offset);
+        line->values[CDX_ORIGINAL_LENGTH] = field_put_number(block.location.length, line->original_length);
+        line->values[CDX_ORIGINAL_OFFSET] = field_put_number(block.location.offset, line->original_offset);
         line->values[CDX_ORIGINAL_FILENAME] =
             capture_line_file(&line->original_text, key.volume, block.location.segment);
     }
@@ -89,13 +89,13 @@ static struct bytes fill_one(struct cdx_line *line, struct archive_reader *reade
     case CDX_MIMETYPE:
         return line->is_resolved && capture->mime.size > 0 ? capture->mime : capture_line_mime(capture);
     case CDX_STATUSCODE:
-        return capture->status == 0 ? bytes_of(NULL, 0) : put_number(capture->status, line->status);
+        return capture->status == 0 ? bytes_of(NULL, 0) : field_put_number(capture->status, line->status);
     case CDX_DIGEST:
         return capture_line_digest(&line->text, capture->digest);
     case CDX_LENGTH:
-        return put_number(capture->location.length, line->length);
+        return field_put_number(capture->location.length, line->length);
     case CDX_OFFSET:
-        return put_number(capture->location.offset, line->offset);
+        return field_put_number(capture->location.offset, line->offset);
     case CDX_FILENAME:
         return capture_line_file(&line->text, capture->volume, capture->location.segment);
     case CDX_ACCESS:

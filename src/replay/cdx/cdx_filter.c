@@ -19,7 +19,7 @@ struct cdx_regex {
 };
 
 /* Text that means itself needs no machine: statuscode:200, mimetype:text/html. */
-static bool is_plain(struct bytes text) {
+static bool filter_is_plain(struct bytes text) {
     static const struct bytes special = {(const uint8_t *)"\\^$.|?*+()[]{}", 14};
     for (size_t i = 0; i < text.size; i++) {
         if (bytes_find_byte(special, text.data[i]) < special.size) {
@@ -82,7 +82,7 @@ static enum err regex_new(struct bytes text, bool must_end, struct cdx_regex **r
     return ERR_OK;
 }
 
-static bool take(struct bytes *text, char mark) {
+static bool filter_take(struct bytes *text, char mark) {
     bool is_there = text->size > 0 && text->data[0] == (uint8_t)mark;
     *text = is_there ? bytes_skip(*text, 1) : *text;
     return is_there;
@@ -127,17 +127,17 @@ enum err cdx_filter_init(struct cdx_filter *filter, enum cdx_dialect dialect, st
         return err_set(detail, ERR_INVALID, "filter: write [!]field:text, at most %d bytes",
                        CDX_PATTERN_SIZE_MAX);
     }
-    filter->is_inverted = take(&text, '!');
+    filter->is_inverted = filter_take(&text, '!');
     if (dialect == CDX_PYWB) {
-        filter->kind = take(&text, '=')   ? CDX_FILTER_EQUALS
-                       : take(&text, '~') ? CDX_FILTER_REGEX
-                                          : CDX_FILTER_CONTAINS;
+        filter->kind = filter_take(&text, '=')   ? CDX_FILTER_EQUALS
+                       : filter_take(&text, '~') ? CDX_FILTER_REGEX
+                                                 : CDX_FILTER_CONTAINS;
     }
     enum err err = read_field(filter, text, detail);
     if (err != ERR_OK || filter->kind != CDX_FILTER_REGEX) {
         return err;
     }
-    if (dialect == CDX_ARCHIVE_ORG && is_plain(filter->text)) {
+    if (dialect == CDX_ARCHIVE_ORG && filter_is_plain(filter->text)) {
         filter->kind = CDX_FILTER_EQUALS;
         return ERR_OK;
     }
@@ -154,8 +154,8 @@ unsigned cdx_filter_fields(const struct cdx_filter *filter) {
     return filter->field == CDX_WHOLE_LINE ? (1U << CDX_PUBLIC_COUNT) - 1 : cdx_field_bit(filter->field);
 }
 
-static enum err match(const struct cdx_regex *regex, struct bytes value, bool *ret_matches,
-                      struct err_detail *detail) {
+static enum err filter_match(const struct cdx_regex *regex, struct bytes value, bool *ret_matches,
+                             struct err_detail *detail) {
     int result = pcre2_match(regex->code, value.data, value.size, 0, 0, regex->match, regex->limits);
     if (result < 0 && result != PCRE2_ERROR_NOMATCH) {
         return err_set(detail, ERR_LIMIT,
@@ -170,7 +170,7 @@ enum err cdx_filter_run(const struct cdx_filter *filter, struct cdx_line *line, 
     struct bytes value = cdx_line_value(line, filter->field);
     bool matches = false;
     if (filter->kind == CDX_FILTER_REGEX) {
-        enum err err = match(filter->regex, value, &matches, detail);
+        enum err err = filter_match(filter->regex, value, &matches, detail);
         if (err != ERR_OK) {
             return err;
         }

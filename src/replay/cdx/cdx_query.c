@@ -20,7 +20,7 @@ struct reading {
 
 /* ---- the query string ---- */
 
-static void put_decoded(struct buf *out, struct bytes text) {
+static void query_put_decoded(struct buf *out, struct bytes text) {
     struct bytes part;
     for (bool is_first = true; bytes_split(&text, '+', &part); is_first = false) {
         if (!is_first) {
@@ -39,7 +39,7 @@ bool cdx_query_next(struct bytes *rest, struct buf *text, struct bytes *ret_name
         }
         size_t from = text->size;
         *ret_name = bytes_slice(pair, 0, equals);
-        put_decoded(text, bytes_skip(pair, equals < pair.size ? equals + 1 : equals));
+        query_put_decoded(text, bytes_skip(pair, equals < pair.size ? equals + 1 : equals));
         *ret_value = bytes_skip(buf_bytes(text), from);
         return true;
     }
@@ -48,7 +48,7 @@ bool cdx_query_next(struct bytes *rest, struct buf *text, struct bytes *ret_name
 
 /* ---- values ---- */
 
-static enum err refuse(struct reading *reading, struct bytes value, const char *wanted) {
+static enum err query_refuse(struct reading *reading, struct bytes value, const char *wanted) {
     return err_set(reading->detail, ERR_INVALID, "%s=%.*s: %s", reading->name,
                    (int)(value.size < 60 ? value.size : 60), (const char *)value.data, wanted);
 }
@@ -59,18 +59,18 @@ static bool is_yes(struct bytes value) {
     return !bytes_is_one_of(value, no);
 }
 
-static enum err read_number(struct reading *reading, struct bytes value, uint64_t *ret_number) {
+static enum err query_read_number(struct reading *reading, struct bytes value, uint64_t *ret_number) {
     return bytes_to_u64(value, NUMBER_MAX, ret_number) ? ERR_OK
-                                                       : refuse(reading, value, "this is not a number");
+                                                       : query_refuse(reading, value, "this is not a number");
 }
 
-static enum err read_time(struct reading *reading, struct bytes value, bool is_end, int64_t *ret_us) {
+static enum err query_read_time(struct reading *reading, struct bytes value, bool is_end, int64_t *ret_us) {
     int64_t time_us;
     if (value.size == 0) {
         return ERR_OK;
     }
     if (!utc_parse_digits(value, is_end, &time_us)) {
-        return refuse(reading, value, "this is not a time; write 1 to 14 digits");
+        return query_refuse(reading, value, "this is not a time; write 1 to 14 digits");
     }
     *ret_us = is_end ? time_us + SECOND_US - 1 : time_us; /* all of the last second */
     return ERR_OK;
@@ -88,15 +88,15 @@ static enum err read_match(struct reading *reading, struct bytes value) {
             return ERR_OK;
         }
     }
-    return value.size == 0 ? ERR_OK : refuse(reading, value, "write exact, prefix, host or domain");
+    return value.size == 0 ? ERR_OK : query_refuse(reading, value, "write exact, prefix, host or domain");
 }
 
 static enum err read_from(struct reading *reading, struct bytes value) {
-    return read_time(reading, value, false, &reading->query->from_us);
+    return query_read_time(reading, value, false, &reading->query->from_us);
 }
 
 static enum err read_to(struct reading *reading, struct bytes value) {
-    return read_time(reading, value, true, &reading->query->to_us);
+    return query_read_time(reading, value, true, &reading->query->to_us);
 }
 
 static enum err read_limit(struct reading *reading, struct bytes value) {
@@ -110,7 +110,7 @@ static enum err read_limit(struct reading *reading, struct bytes value) {
         digits = bytes_skip(value, 1);
     }
     uint64_t limit;
-    enum err err = read_number(reading, digits, &limit);
+    enum err err = query_read_number(reading, digits, &limit);
     if (err == ERR_OK) {
         reading->has_limit = true;
         query->limit = limit < CDX_LINES_MAX ? limit : CDX_LINES_MAX;
@@ -119,7 +119,7 @@ static enum err read_limit(struct reading *reading, struct bytes value) {
 }
 
 static enum err read_offset(struct reading *reading, struct bytes value) {
-    return read_number(reading, value, &reading->query->offset);
+    return query_read_number(reading, value, &reading->query->offset);
 }
 
 static enum err read_sort(struct reading *reading, struct bytes value) {
@@ -130,7 +130,7 @@ static enum err read_sort(struct reading *reading, struct bytes value) {
         reading->query->sort = CDX_CLOSEST;
     } else if (value.size > 0 && !bytes_equal(value, BYTES("default")) &&
                !bytes_equal(value, BYTES("regular"))) {
-        return refuse(reading, value, "write reverse or closest");
+        return query_refuse(reading, value, "write reverse or closest");
     }
     return ERR_OK;
 }
@@ -141,7 +141,7 @@ static enum err read_reverse(struct reading *reading, struct bytes value) {
 
 static enum err read_closest(struct reading *reading, struct bytes value) {
     reading->has_closest = value.size > 0;
-    return read_time(reading, value, false, &reading->query->closest_us);
+    return query_read_time(reading, value, false, &reading->query->closest_us);
 }
 
 static enum err read_filter(struct reading *reading, struct bytes value) {
@@ -174,10 +174,10 @@ static enum err read_collapse(struct reading *reading, struct bytes value) {
     }
     bytes_split(&rest, ':', &field_name);
     if (!cdx_field_parse(field_name, &field)) {
-        return refuse(reading, value, "there is no such field");
+        return query_refuse(reading, value, "there is no such field");
     }
     if (rest.data != NULL && (!bytes_to_u64(rest, NUMBER_MAX, &size) || size == 0)) {
-        return refuse(reading, value, "write FIELD or FIELD:N, to compare the first N characters only");
+        return query_refuse(reading, value, "write FIELD or FIELD:N, to compare the first N characters only");
     }
     return add_collapse(reading, field, size);
 }
@@ -185,11 +185,11 @@ static enum err read_collapse(struct reading *reading, struct bytes value) {
 /* pywb's name for collapse=timestamp:N. */
 static enum err read_collapse_time(struct reading *reading, struct bytes value) {
     uint64_t size;
-    enum err err = read_number(reading, value, &size);
+    enum err err = query_read_number(reading, value, &size);
     return err != ERR_OK || size == 0 ? err : add_collapse(reading, CDX_TIMESTAMP, size);
 }
 
-static enum err read_fields(struct reading *reading, struct bytes value) {
+static enum err query_read_fields(struct reading *reading, struct bytes value) {
     struct cdx_query *query = reading->query;
     struct bytes part;
     struct bytes rest = value;
@@ -202,7 +202,7 @@ static enum err read_fields(struct reading *reading, struct bytes value) {
         part = bytes_trim(part);
         if (query->shown_count == CDX_SHOWN_MAX ||
             !cdx_field_parse(part, &query->shown[query->shown_count])) {
-            return refuse(reading, part, "there is no such field");
+            return query_refuse(reading, part, "there is no such field");
         }
         query->shown_count++;
     }
@@ -218,7 +218,7 @@ static enum err read_output(struct reading *reading, struct bytes value) {
             return ERR_OK;
         }
     }
-    return value.size == 0 ? ERR_OK : refuse(reading, value, "write text, json or cdxj");
+    return value.size == 0 ? ERR_OK : query_refuse(reading, value, "write text, json or cdxj");
 }
 
 /* Negative: there are no pages. */
@@ -227,14 +227,14 @@ static enum err read_page(struct reading *reading, struct bytes value) {
         return ERR_OK;
     }
     reading->query->has_page = true;
-    return read_number(reading, value, &reading->query->page);
+    return query_read_number(reading, value, &reading->query->page);
 }
 
 static enum err read_page_size(struct reading *reading, struct bytes value) {
     uint64_t size;
-    enum err err = read_number(reading, value, &size);
+    enum err err = query_read_number(reading, value, &size);
     if (err == ERR_OK && (size == 0 || size > CDX_LINES_MAX)) {
-        err = refuse(reading, value, "write 1 to 100000");
+        err = query_refuse(reading, value, "write 1 to 100000");
     }
     if (err == ERR_OK) {
         reading->query->page_size = size;
@@ -244,11 +244,11 @@ static enum err read_page_size(struct reading *reading, struct bytes value) {
 
 /* Keys are shown encoded. A client that encodes one once more gets it right all the same: every key has
  * spaces. */
-static enum err read_key(struct reading *reading, struct bytes value) {
+static enum err query_read_key(struct reading *reading, struct bytes value) {
     struct cdx_query *query = reading->query;
     if (value.size > 0 && bytes_find_byte(value, ' ') == value.size) {
         size_t from = query->text.size;
-        put_decoded(&query->text, value); /* it has room: the string was encoded twice */
+        query_put_decoded(&query->text, value); /* it has room: the string was encoded twice */
         value = bytes_skip(buf_bytes(&query->text), from);
     }
     query->resume_key = value;
@@ -268,15 +268,15 @@ static const struct {
     {"filter", read_filter},
     {"collapse", read_collapse},
     {"collapseTime", read_collapse_time},
-    {"fl", read_fields},
-    {"fields", read_fields},
+    {"fl", query_read_fields},
+    {"fields", query_read_fields},
     {"output", read_output},
     {"sort", read_sort},
     {"reverse", read_reverse},
     {"closest", read_closest},
     {"page", read_page},
     {"pageSize", read_page_size},
-    {"resumeKey", read_key},
+    {"resumeKey", query_read_key},
 };
 
 static enum err read_one(struct reading *reading, struct bytes name, struct bytes value) {
@@ -314,7 +314,7 @@ static void choose_shown(struct cdx_query *query) {
     }
 }
 
-static enum err settle(struct reading *reading) {
+static enum err query_settle(struct reading *reading) {
     struct cdx_query *query = reading->query;
     struct err_detail *detail = reading->detail;
     if (query->url.size == 0) {
@@ -370,7 +370,7 @@ enum err cdx_query_parse(struct cdx_query *query, enum cdx_dialect dialect, stru
         err = read_one(&reading, name, value);
     }
     if (err == ERR_OK) {
-        err = settle(&reading);
+        err = query_settle(&reading);
     }
     if (err != ERR_OK) {
         cdx_query_done(query);

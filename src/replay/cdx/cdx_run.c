@@ -34,7 +34,7 @@ static uint64_t hash_field(struct cdx_run *run, const struct cdx_collapse *colla
 }
 
 /* The key of a forward run begins with what its collapses have seen: 16 digits and a dot each. */
-static enum err read_key(struct cdx_run *run, struct bytes *after, struct err_detail *detail) {
+static enum err run_read_key(struct cdx_run *run, struct bytes *after, struct err_detail *detail) {
     *after = run->query->resume_key;
     for (size_t i = 0; i < run->query->collapses_count && !run->in_reverse && after->size > 0; i++) {
         uint64_t hash = 0;
@@ -124,7 +124,7 @@ enum err cdx_run_open(struct cdx_run *run, struct archive *archive, struct archi
         return err_set(detail, ERR_INVALID, "sort=closest needs a single URL, not a prefix, host or domain");
     }
     run_init(run, archive, reader, query, in_reverse);
-    enum err err = read_key(run, &after, detail);
+    enum err err = run_read_key(run, &after, detail);
     if (err == ERR_OK) {
         err = open_sides(run, after, detail);
     }
@@ -168,7 +168,7 @@ void cdx_run_close(struct cdx_run *run) {
 }
 
 /* Its next capture is there, or it is over. */
-static enum err look(struct cdx_run *run, struct cdx_side *side, struct err_detail *detail) {
+static enum err run_look(struct cdx_run *run, struct cdx_side *side, struct err_detail *detail) {
     enum err err = side->walk == NULL ? open_past(run, bytes_of(NULL, 0), detail) : ERR_OK;
     if (err != ERR_OK || side->has_capture || side->is_over) {
         return err;
@@ -180,7 +180,7 @@ static enum err look(struct cdx_run *run, struct cdx_side *side, struct err_deta
 }
 
 /* In whole seconds, as timestamps have them. */
-static uint64_t distance(const struct capture *capture, int64_t closest_us) {
+static uint64_t run_distance(const struct capture *capture, int64_t closest_us) {
     int64_t second = capture->time_us / SECOND_US - (capture->time_us % SECOND_US < 0);
     int64_t closest = closest_us / SECOND_US;
     return second > closest ? (uint64_t)second - (uint64_t)closest : (uint64_t)closest - (uint64_t)second;
@@ -194,24 +194,25 @@ static struct cdx_side *choose_side(struct cdx_run *run) {
         return first;
     }
     int64_t closest_us = run->query->closest_us;
-    bool is_second =
-        !first->has_capture || distance(&second->capture, closest_us) < distance(&first->capture, closest_us);
+    bool is_second = !first->has_capture ||
+                     run_distance(&second->capture, closest_us) < run_distance(&first->capture, closest_us);
     return is_second ? second : first;
 }
 
 /* Is it of this very second? Then whatever the other side has is further away. */
 static bool is_hit(const struct cdx_run *run, const struct cdx_side *side) {
     return run->query->sort == CDX_CLOSEST && side->has_capture &&
-           distance(&side->capture, run->query->closest_us) == 0;
+           run_distance(&side->capture, run->query->closest_us) == 0;
 }
 
-static enum err next_capture(struct cdx_run *run, struct capture *ret_capture, struct err_detail *detail) {
+static enum err run_next_capture(struct cdx_run *run, struct capture *ret_capture,
+                                 struct err_detail *detail) {
     struct cdx_side *side = NULL;
     if (run->take_count == 0) {
         return ERR_NOT_FOUND;
     }
     for (size_t i = run->sides_count; i-- > 0 && side == NULL;) {
-        enum err err = look(run, &run->sides[i], detail);
+        enum err err = run_look(run, &run->sides[i], detail);
         if (err != ERR_OK) {
             return err;
         }
@@ -248,8 +249,8 @@ static enum err filter(struct cdx_run *run, const struct capture *capture, bool 
  * Let a capture through the stages from one on. *ret_out: it, or in reverse one that was kept, has come out
  * at the end.
  */
-static enum err push(struct cdx_run *run, size_t from, const struct capture *capture,
-                     struct capture *ret_capture, bool *ret_out) {
+static enum err run_push(struct cdx_run *run, size_t from, const struct capture *capture,
+                         struct capture *ret_capture, bool *ret_out) {
     struct capture moving = *capture;
     *ret_out = false;
     for (size_t i = from; i < run->query->collapses_count; i++) {
@@ -275,13 +276,13 @@ static enum err push(struct cdx_run *run, size_t from, const struct capture *cap
 }
 
 /* At the end of a reverse run, what the stages still keep. */
-static enum err drain(struct cdx_run *run, struct capture *ret_capture) {
+static enum err run_drain(struct cdx_run *run, struct capture *ret_capture) {
     bool is_out = false;
     enum err err = ERR_OK;
     while (err == ERR_OK && !is_out && run->drained_count < run->query->collapses_count && run->in_reverse) {
         struct cdx_stage *stage = &run->stages[run->drained_count++];
         if (stage->hash != 0) {
-            err = push(run, run->drained_count, &stage->kept[stage->flip].capture, ret_capture, &is_out);
+            err = run_push(run, run->drained_count, &stage->kept[stage->flip].capture, ret_capture, &is_out);
         }
     }
     return err == ERR_OK && !is_out ? ERR_NOT_FOUND : err;
@@ -290,12 +291,12 @@ static enum err drain(struct cdx_run *run, struct capture *ret_capture) {
 /* ---- all of it ---- */
 
 /* One capture of the source. *ret_out: one has come out at the end. */
-static enum err step(struct cdx_run *run, struct capture *ret_capture, bool *ret_out,
-                     struct err_detail *detail) {
+static enum err run_step(struct cdx_run *run, struct capture *ret_capture, bool *ret_out,
+                         struct err_detail *detail) {
     struct capture capture;
     bool passes = false;
     *ret_out = false;
-    enum err err = next_capture(run, &capture, detail);
+    enum err err = run_next_capture(run, &capture, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -305,7 +306,7 @@ static enum err step(struct cdx_run *run, struct capture *ret_capture, bool *ret
     }
     run->take_count--;
     err = filter(run, &capture, &passes, detail);
-    return err == ERR_OK && passes ? push(run, 0, &capture, ret_capture, ret_out) : err;
+    return err == ERR_OK && passes ? run_push(run, 0, &capture, ret_capture, ret_out) : err;
 }
 
 enum err cdx_run_next(struct cdx_run *run, struct capture *ret_capture, struct err_detail *detail) {
@@ -315,14 +316,14 @@ enum err cdx_run_next(struct cdx_run *run, struct capture *ret_capture, struct e
             return ERR_BUSY;
         }
         run->steps_left--;
-        enum err err = step(run, ret_capture, &is_out, detail);
+        enum err err = run_step(run, ret_capture, &is_out, detail);
         if (err == ERR_NOT_FOUND) {
             run->is_over = true;
         } else if (err != ERR_OK || is_out) {
             return err;
         }
     }
-    return drain(run, ret_capture);
+    return run_drain(run, ret_capture);
 }
 
 enum err cdx_run_key(const struct cdx_run *run, const struct capture *given, struct buf *out) {

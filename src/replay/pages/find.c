@@ -76,7 +76,7 @@ static bool find_next_part(struct bytes *snippet, struct bytes *ret_part, bool *
 /* ---- what is asked ---- */
 
 /* "2026-01-31" is "20260131"; a whole time of RFC 3339 is taken too. */
-static bool read_time(struct bytes text, bool wants_latest, int64_t *ret_time_us) {
+static bool find_read_time(struct bytes text, bool wants_latest, int64_t *ret_time_us) {
     uint8_t digits[TIME_DIGITS_MAX];
     size_t digits_count = 0;
     bool is_short = true;
@@ -101,8 +101,8 @@ static enum err read_period(struct find *find) {
     struct bytes to = bytes_trim(buf_bytes(&find->to));
     question->from_us = INT64_MIN;
     question->to_us = INT64_MAX;
-    if ((from.size > 0 && !read_time(from, false, &question->from_us)) ||
-        (to.size > 0 && !read_time(to, true, &question->to_us))) {
+    if ((from.size > 0 && !find_read_time(from, false, &question->from_us)) ||
+        (to.size > 0 && !find_read_time(to, true, &question->to_us))) {
         return err_set(&find->job.detail, ERR_INVALID,
                        "\"from\" and \"to\" are dates such as 2026, 2026-01-31 or 20260131120000");
     }
@@ -110,8 +110,8 @@ static enum err read_period(struct find *find) {
 }
 
 /* A number of the query; as it was if there is none. */
-static enum err read_number(struct find *find, struct bytes query, const char *name, uint64_t min,
-                            uint64_t max, uint64_t *number) {
+static enum err find_read_number(struct find *find, struct bytes query, const char *name, uint64_t min,
+                                 uint64_t max, uint64_t *number) {
     struct buf text;
     uint64_t value;
     buf_init(&text, FIND_TIME_SIZE_MAX);
@@ -126,13 +126,13 @@ static enum err read_number(struct find *find, struct bytes query, const char *n
     return ERR_OK;
 }
 
-static enum err read_place(struct find *find, struct bytes query) {
+static enum err find_read_place(struct find *find, struct bytes query) {
     uint64_t offset = 0;
     uint64_t limit = FIND_PAGE_COUNT;
-    enum err err = read_number(find, query, "page", 1, FIND_PAGES_MAX, &find->page);
+    enum err err = find_read_number(find, query, "page", 1, FIND_PAGES_MAX, &find->page);
     offset = (find->page - 1) * FIND_PAGE_COUNT;
-    err = err == ERR_OK ? read_number(find, query, "offset", 0, SEARCH_OFFSET_MAX, &offset) : err;
-    err = err == ERR_OK ? read_number(find, query, "limit", 1, SEARCH_LIMIT_MAX, &limit) : err;
+    err = err == ERR_OK ? find_read_number(find, query, "offset", 0, SEARCH_OFFSET_MAX, &offset) : err;
+    err = err == ERR_OK ? find_read_number(find, query, "limit", 1, SEARCH_LIMIT_MAX, &limit) : err;
     find->job.question.offset = (size_t)offset;
     find->job.question.limit = (size_t)limit;
     return err;
@@ -155,7 +155,7 @@ static enum err read_question(struct find *find) {
     question->words = buf_bytes(&find->words);
     question->host = bytes_trim(buf_bytes(&find->host));
     enum err err = read_period(find);
-    return err == ERR_OK ? read_place(find, query) : err;
+    return err == ERR_OK ? find_read_place(find, query) : err;
 }
 
 /* ---- as JSON ---- */
@@ -231,8 +231,8 @@ static void find_answer_json(struct find *find) {
 
 /* ---- the page ---- */
 
-static void put_field(struct sheet *sheet, const char *name, const char *label, const char *hint,
-                      const struct buf *value) {
+static void find_put_field(struct sheet *sheet, const char *name, const char *label, const char *hint,
+                           const struct buf *value) {
     sheet_format(sheet,
                  "<span class=field><label for=%s>%s</label>"
                  "<input id=%s name=%s placeholder=\"%s\" autocomplete=off value=\"",
@@ -241,16 +241,16 @@ static void put_field(struct sheet *sheet, const char *name, const char *label, 
     sheet_html(sheet, "\"></span>\n");
 }
 
-static void put_form(struct sheet *sheet, const struct find *find) {
+static void find_put_form(struct sheet *sheet, const struct find *find) {
     sheet_html(sheet,
                "<form action=\"/search\" method=get role=search>\n<div class=search>"
                "<label class=unseen for=words>Words</label>"
                "<input id=words name=q type=search required autocomplete=off enterkeyhint=search value=\"");
     sheet_text(sheet, buf_bytes(&find->words));
     sheet_html(sheet, "\"><button class=main>Search</button></div>\n<div class=form-row>\n");
-    put_field(sheet, "host", "Host, with its subdomains", "example.org", &find->host);
-    put_field(sheet, "from", "Archived from", "2026-01-31", &find->from);
-    put_field(sheet, "to", "to", "2026-12", &find->to);
+    find_put_field(sheet, "host", "Host, with its subdomains", "example.org", &find->host);
+    find_put_field(sheet, "from", "Archived from", "2026-01-31", &find->from);
+    find_put_field(sheet, "to", "to", "2026-12", &find->to);
     sheet_html(sheet, "</div>\n</form>\n");
 }
 
@@ -362,7 +362,7 @@ static void put_results(struct sheet *sheet, const struct find *find) {
 static void find_answer_page(struct find *find) {
     struct sheet sheet;
     sheet_begin(&sheet, find->replay, find->request, "Search", SHEET_SEARCH);
-    put_form(&sheet, find);
+    find_put_form(&sheet, find);
     if (find->job.err != ERR_OK) {
         sheet_html(&sheet, "<p class=\"notice bad\" role=alert>");
         sheet_string(&sheet, err_detail_text(&find->job.detail, find->job.err));
@@ -411,19 +411,19 @@ static struct find *find_new(struct replay *replay, struct http_request *request
 }
 
 /* It is answered: from the asker's thread. */
-static void wake(void *context) {
+static void find_wake(void *context) {
     struct find *find = context;
     http_request_resume(find->request);
 }
 
-static void ask(struct find *find) {
+static void find_ask(struct find *find) {
     find->job.archive = find->replay->archive;
-    find->job.done = wake;
+    find->job.done = find_wake;
     find->job.context = find;
     http_request_suspend(find->request);
     if (search_ask(find->replay->search, &find->job) != ERR_OK) {
         find->job.err = err_set(&find->job.detail, ERR_BUSY, "too many are searching right now: try again");
-        wake(find);
+        find_wake(find);
     }
 }
 
@@ -455,7 +455,7 @@ static void answer_find(struct http_request *request) {
     find->job.err = read_question(find);
     find->is_asked = is_api(request) || bytes_trim(buf_bytes(&find->words)).size > 0;
     if (find->job.err == ERR_OK && find->is_asked) {
-        ask(find);
+        find_ask(find);
     } else {
         respond(find);
     }

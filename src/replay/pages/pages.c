@@ -4,7 +4,7 @@
 
 enum { STATUS_NOT_FOUND = 404 };
 
-static void answer_missing(struct http_request *request) {
+static void pages_answer_missing(struct http_request *request) {
     struct replay *replay = http_request_context(request);
     bool is_api = bytes_starts_with(http_request_path(request), BYTES("/api/"));
     if (is_api || !sheet_is_wanted(request)) {
@@ -18,7 +18,8 @@ static void answer_missing(struct http_request *request) {
 }
 
 struct http_route pages_fallback(struct replay *replay) {
-    return (struct http_route){.method = "GET", .path = "/*", .context = replay, .answer = answer_missing};
+    return (struct http_route){
+        .method = "GET", .path = "/*", .context = replay, .answer = pages_answer_missing};
 }
 
 size_t pages_routes(struct replay *replay, struct http_route out[PAGES_ROUTES_MAX]) {

@@ -86,8 +86,8 @@ static struct calendar_year *find_year(struct calendar *calendar, int32_t number
     return last;
 }
 
-static struct calendar_entry *keep(struct calendar *calendar, const struct utc *utc,
-                                   const struct capture *capture) {
+static struct calendar_entry *calendar_keep(struct calendar *calendar, const struct utc *utc,
+                                            const struct capture *capture) {
     struct calendar_day *day = &calendar->days[calendar_slot(utc->month, utc->day)];
     day->count++;
     day->moved_count += capture->status >= 300 && capture->status < 400 && capture->status != 304;
@@ -108,7 +108,7 @@ static struct calendar_entry *keep(struct calendar *calendar, const struct utc *
 }
 
 /* False: it is too old for the years that have room. */
-static bool add(struct calendar *calendar, const struct capture *capture, struct newer *newer) {
+static bool calendar_add(struct calendar *calendar, const struct capture *capture, struct newer *newer) {
     struct utc utc;
     utc_split(capture->time_us, &utc);
     struct calendar_year *year = find_year(calendar, utc.year);
@@ -126,7 +126,7 @@ static bool add(struct calendar *calendar, const struct capture *capture, struct
     if (newer->entry != NULL) {
         newer->entry->is_unchanged = memcmp(newer->digest, capture->digest, KEY_DIGEST_SIZE) == 0;
     }
-    newer->entry = utc.year == calendar->year ? keep(calendar, &utc, capture) : NULL;
+    newer->entry = utc.year == calendar->year ? calendar_keep(calendar, &utc, capture) : NULL;
     memcpy(newer->digest, capture->digest, KEY_DIGEST_SIZE);
     return true;
 }
@@ -137,7 +137,7 @@ static enum err walk_captures(struct calendar *calendar, struct archive_walk *wa
     struct newer newer = {0};
     enum err err;
     while ((err = archive_walk_next(walk, &capture, detail)) == ERR_OK) {
-        if (calendar->total_count == CALENDAR_CAPTURES_MAX || !add(calendar, &capture, &newer)) {
+        if (calendar->total_count == CALENDAR_CAPTURES_MAX || !calendar_add(calendar, &capture, &newer)) {
             calendar->is_cut = true;
             return ERR_OK;
         }
@@ -362,7 +362,7 @@ static void put_legend(struct sheet *sheet) {
 /* ---- the page ---- */
 
 /* The day, with the time of day if only that tells the two apart. */
-static void put_end(struct sheet *sheet, const struct calendar *calendar, int64_t time_us) {
+static void calendar_put_end(struct sheet *sheet, const struct calendar *calendar, int64_t time_us) {
     sheet_html(sheet, "<a href=\"");
     sheet_replay_url(sheet, time_us, "", buf_bytes(&calendar->url));
     sheet_html(sheet, "\">");
@@ -382,12 +382,12 @@ static void put_summary(struct sheet *sheet, const struct calendar *calendar) {
     sheet_format(sheet, " %s", captures_word(calendar->total_count));
     if (calendar->total_count > 1) {
         sheet_html(sheet, ", the first ");
-        put_end(sheet, calendar, calendar->first_us);
+        calendar_put_end(sheet, calendar, calendar->first_us);
         sheet_html(sheet, ", the last ");
     } else {
         sheet_html(sheet, ": ");
     }
-    put_end(sheet, calendar, calendar->last_us);
+    calendar_put_end(sheet, calendar, calendar->last_us);
     sheet_html(sheet, ".</p>\n");
     if (calendar->is_cut) {
         sheet_notice(sheet, SHEET_WARNING,
@@ -416,7 +416,7 @@ static void put_actions(struct sheet *sheet, const struct calendar *calendar) {
     sheet_html(sheet, "*\">Addresses that begin with this one</a></p>\n");
 }
 
-static void put_page(struct sheet *sheet, const struct calendar *calendar) {
+static void calendar_put_page(struct sheet *sheet, const struct calendar *calendar) {
     put_summary(sheet, calendar);
     put_years(sheet, calendar);
     put_legend(sheet);
@@ -428,7 +428,7 @@ static void put_page(struct sheet *sheet, const struct calendar *calendar) {
     put_actions(sheet, calendar);
 }
 
-static void answer_missing(struct replay *replay, struct http_request *request, struct bytes url) {
+static void calendar_answer_missing(struct replay *replay, struct http_request *request, struct bytes url) {
     struct sheet sheet;
     sheet_begin_bare(&sheet, replay, request, "Not in this archive", SHEET_NONE);
     sheet_html(&sheet, "<div class=error><p class=error-status>404</p><h1>Not in this archive</h1>\n"
@@ -450,7 +450,7 @@ void pages_calendar(struct replay *replay, struct http_request *request, struct 
     enum err err = reader == NULL ? ERR_MEMORY : calendar_read(reader, url, year, &calendar, &detail);
     archive_reader_end(reader);
     if (err == ERR_NOT_FOUND) {
-        answer_missing(replay, request, url);
+        calendar_answer_missing(replay, request, url);
         return;
     }
     if (err != ERR_OK) {
@@ -459,7 +459,7 @@ void pages_calendar(struct replay *replay, struct http_request *request, struct 
     }
     struct sheet sheet;
     sheet_begin_bare(&sheet, replay, request, "Calendar", SHEET_NONE);
-    put_page(&sheet, calendar);
+    calendar_put_page(&sheet, calendar);
     calendar_free(calendar);
     sheet_script(&sheet, "calendar.js");
     sheet_answer(&sheet, STATUS_OK);
@@ -489,7 +489,7 @@ static void put_day_json(struct json *json, const struct calendar *calendar, uns
     json_close(json);
 }
 
-static void put_json(struct json *json, const struct calendar *calendar) {
+static void calendar_put_json(struct json *json, const struct calendar *calendar) {
     json_open(json, NULL);
     json_bytes(json, "url", buf_bytes(&calendar->url));
     json_count(json, "count", calendar->total_count);
@@ -541,7 +541,7 @@ void pages_calendar_json(struct http_request *request) {
         err = calendar_read(reader, buf_bytes(&url), year, &calendar, &detail);
     }
     if (err == ERR_OK) {
-        put_json(&json, calendar);
+        calendar_put_json(&json, calendar);
         calendar_free(calendar);
         http_answer_json(request, PAGES_OK, "no-cache", &text);
     } else {

@@ -28,8 +28,8 @@ struct comparison {
 
 /* ---- reading ---- */
 
-static enum err read_text(struct version *version, const struct pages_content *content,
-                          enum pages_view view) {
+static enum err compare_read_text(struct version *version, const struct pages_content *content,
+                                  enum pages_view view) {
     struct buf utf8;
     version->is_html = pages_content_is_html(content);
     version->is_text = pages_content_is_text(content);
@@ -61,7 +61,8 @@ static enum err find_version(void *context, struct capture *ret_capture, struct 
                       detail);
 }
 
-static enum err read_version(void *context, const struct capture *capture, struct err_detail *detail) {
+static enum err compare_read_version(void *context, const struct capture *capture,
+                                     struct err_detail *detail) {
     struct reading *reading = context;
     struct version *version = reading->version;
     struct pages_content content;
@@ -75,7 +76,7 @@ static enum err read_version(void *context, const struct capture *capture, struc
     memcpy(version->digest, capture->digest, KEY_DIGEST_SIZE);
     buf_put(&version->url, capture->url);
     buf_put(&version->mime, capture->mime);
-    err = read_text(version, &content, reading->target->view);
+    err = compare_read_text(version, &content, reading->target->view);
     pages_content_done(&content);
     return err == ERR_OK
                ? archive_neighbours(reading->reader, capture->surt, capture->time_us, &version->neighbours)
@@ -87,7 +88,8 @@ static enum err read_versions(struct comparison *comparison, struct archive_read
     enum err err = ERR_OK;
     for (size_t i = 0; i < 2 && err == ERR_OK; i++) {
         struct reading reading = {&comparison->versions[i], reader, target, target->times_us[i]};
-        struct archive_attempt attempt = {.find = find_version, .use = read_version, .context = &reading};
+        struct archive_attempt attempt = {
+            .find = find_version, .use = compare_read_version, .context = &reading};
         err = archive_try(reader, &attempt, detail);
     }
     return err;
@@ -100,8 +102,8 @@ static bool are_equal(const struct comparison *comparison) {
 /* ---- the page ---- */
 
 /* The same comparison with one of its versions, or its view, changed. */
-static void put_link(struct sheet *sheet, const struct comparison *comparison, size_t index, int64_t time_us,
-                     enum pages_view view) {
+static void compare_put_link(struct sheet *sheet, const struct comparison *comparison, size_t index,
+                             int64_t time_us, enum pages_view view) {
     char digits[UTC_DIGITS_SIZE];
     int64_t left_us = index == 0 ? time_us : comparison->versions[0].time_us;
     int64_t right_us = index == 1 ? time_us : comparison->versions[1].time_us;
@@ -115,12 +117,12 @@ static void put_choice(struct sheet *sheet, const struct comparison *comparison,
         return;
     }
     sheet_html(sheet, "<a href=\"");
-    put_link(sheet, comparison, index, time_us, comparison->view);
+    compare_put_link(sheet, comparison, index, time_us, comparison->view);
     sheet_format(sheet, "\">%s<span class=unseen> version on the %s</span></a> · ", name,
                  index == 0 ? "left" : "right");
 }
 
-static void put_version(struct sheet *sheet, const struct comparison *comparison, size_t index) {
+static void compare_put_version(struct sheet *sheet, const struct comparison *comparison, size_t index) {
     const struct version *version = &comparison->versions[index];
     char digest[2 * KEY_DIGEST_SIZE + 1];
     sheet_format(sheet, "<section aria-labelledby=version-%zu><h2 id=version-%zu><a href=\"", index, index);
@@ -152,7 +154,7 @@ static void put_version(struct sheet *sheet, const struct comparison *comparison
 static void put_tab(struct sheet *sheet, const struct comparison *comparison, enum pages_view view,
                     const char *name) {
     sheet_html(sheet, "<li><a href=\"");
-    put_link(sheet, comparison, 2, 0, view);
+    compare_put_link(sheet, comparison, 2, 0, view);
     sheet_format(sheet, "\"%s>%s</a>", comparison->view == view ? " aria-current=page" : "", name);
 }
 
@@ -228,7 +230,7 @@ static enum err put_diff(struct sheet *sheet, const struct comparison *compariso
     return ERR_OK;
 }
 
-static enum err put_page(struct sheet *sheet, struct comparison *comparison) {
+static enum err compare_put_page(struct sheet *sheet, struct comparison *comparison) {
     const struct version *versions = comparison->versions;
     bool has_text = versions[0].is_text && versions[1].is_text;
     sheet_html(sheet, "<p class=trail><a href=\"/\">Archive</a> / <a href=\"");
@@ -249,8 +251,8 @@ static enum err put_page(struct sheet *sheet, struct comparison *comparison) {
                      "The versions differ. They are not text: there are no lines to show.");
     }
     sheet_html(sheet, "<div class=pair>\n");
-    put_version(sheet, comparison, 0);
-    put_version(sheet, comparison, 1);
+    compare_put_version(sheet, comparison, 0);
+    compare_put_version(sheet, comparison, 1);
     sheet_html(sheet, "</div>\n");
     bool wants_diff = comparison->view == PAGES_VIEW_TEXT || comparison->view == PAGES_VIEW_SOURCE;
     return wants_diff && has_text && !are_equal(comparison) ? put_diff(sheet, comparison) : ERR_OK;
@@ -286,7 +288,7 @@ static enum err answer_comparison(struct replay *replay, struct http_request *re
     archive_reader_end(reader);
     if (err == ERR_OK) {
         sheet_begin_bare(&sheet, replay, request, "Comparison", SHEET_NONE);
-        err = put_page(&sheet, &comparison);
+        err = compare_put_page(&sheet, &comparison);
         if (err == ERR_OK) {
             sheet_answer(&sheet, STATUS_OK);
         } else {

@@ -7,7 +7,7 @@
 
 enum { PIECE_SIZE = 64 << 10 };
 
-static enum err decode(struct pages_content *content, struct content *decoder) {
+static enum err content_decode(struct pages_content *content, struct content *decoder) {
     struct sink_buf sink;
     struct bytes head = content->record.is_http ? content->record.head : bytes_of(NULL, 0);
     struct bytes rest = content->record.body;
@@ -33,7 +33,7 @@ enum err pages_content_read(struct pages_content *content, struct archive_reader
     buf_init(&content->text, PAGES_CONTENT_SIZE_MAX);
     err = content_init(&decoder);
     if (err == ERR_OK) {
-        enum err decoded = decode(content, &decoder);
+        enum err decoded = content_decode(content, &decoder);
         content->is_cut = decoded == ERR_LIMIT;
         err = decoded == ERR_MEMORY || content->text.err == ERR_MEMORY ? ERR_MEMORY : ERR_OK;
         content_done(&decoder);
@@ -95,7 +95,7 @@ static bool is_inline(struct bytes name) {
     return bytes_is_one_of(name, names);
 }
 
-static bool is_hidden(struct bytes name) {
+static bool content_is_hidden(struct bytes name) {
     static const char *const names[] = {"script", "style", "template", "noframes", "noembed", "iframe", NULL};
     return bytes_is_one_of(name, names);
 }
@@ -116,7 +116,7 @@ static void end_line(struct lines *lines) {
     lines->wants_space = false;
 }
 
-static void put_text(struct lines *lines, const struct html_token *token) {
+static void content_put_text(struct lines *lines, const struct html_token *token) {
     if (lines->hidden_depth > 0) {
         return;
     }
@@ -139,7 +139,7 @@ static void put_text(struct lines *lines, const struct html_token *token) {
 
 static void take_tag(struct lines *lines, const struct html_token *token) {
     bool is_start = token->kind == HTML_START_TAG;
-    if (is_hidden(token->name)) {
+    if (content_is_hidden(token->name)) {
         lines->hidden_depth += is_start ? 1 : 0;
         lines->hidden_depth -= !is_start && lines->hidden_depth > 0 ? 1 : 0;
     }
@@ -148,11 +148,11 @@ static void take_tag(struct lines *lines, const struct html_token *token) {
     }
 }
 
-static void drain(struct lines *lines, struct html *html, struct tree *tree) {
+static void content_drain(struct lines *lines, struct html *html, struct tree *tree) {
     struct html_token token;
     while (html_next(html, &token)) {
         if (token.kind == HTML_TEXT) {
-            put_text(lines, &token);
+            content_put_text(lines, &token);
         } else if (token.kind == HTML_START_TAG || token.kind == HTML_END_TAG) {
             tree_tag(tree, html, &token);
             take_tag(lines, &token);
@@ -170,9 +170,9 @@ enum err pages_put_lines(struct buf *out, struct bytes text) {
     html_start(&html);
     tree_start(&tree);
     html_feed(&html, text);
-    drain(&lines, &html, &tree);
+    content_drain(&lines, &html, &tree);
     html_end(&html);
-    drain(&lines, &html, &tree);
+    content_drain(&lines, &html, &tree);
     end_line(&lines);
     enum err err = html_err(&html);
     html_done(&html);

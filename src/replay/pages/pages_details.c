@@ -29,8 +29,8 @@ struct details {
 };
 
 /* Record and request, as they are kept. */
-static enum err read_record(struct details *details, struct archive_reader *reader,
-                            struct err_detail *detail) {
+static enum err details_read_record(struct details *details, struct archive_reader *reader,
+                                    struct err_detail *detail) {
     struct instance_session *session = archive_reader_session(reader);
     const struct capture *capture = &details->capture;
     struct bytes request;
@@ -60,7 +60,7 @@ static enum err read_details(struct details *details, struct archive *archive, s
     if (instance_is_mirrored(capture->volume)) {
         details->origin = instance_mirrored_origin(archive_instance(archive), capture->volume);
     }
-    enum err err = read_record(details, reader, detail);
+    enum err err = details_read_record(details, reader, detail);
     if (err == ERR_OK) {
         err = archive_neighbours(reader, capture->surt, capture->time_us, &details->neighbours);
     }
@@ -195,8 +195,8 @@ static void put_actions(struct sheet *sheet, const struct capture *capture) {
     sheet_html(sheet, "\">Calendar</a></p>\n");
 }
 
-static void put_version(struct sheet *sheet, const struct capture *capture, const char *name, int64_t time_us,
-                        bool is_before) {
+static void details_put_version(struct sheet *sheet, const struct capture *capture, const char *name,
+                                int64_t time_us, bool is_before) {
     char digits[UTC_DIGITS_SIZE];
     if (time_us == INT64_MIN) {
         return;
@@ -223,7 +223,7 @@ static void put_message(struct sheet *sheet, const char *name, const char *id, s
     sheet_html(sheet, "</pre>\n");
 }
 
-static void put_page(struct sheet *sheet, const struct details *details) {
+static void details_put_page(struct sheet *sheet, const struct details *details) {
     const struct capture *capture = &details->capture;
     const struct archive_neighbours *neighbours = &details->neighbours;
     sheet_html(sheet, "<p class=trail><a href=\"/\">Archive</a> / <a href=\"");
@@ -235,8 +235,8 @@ static void put_page(struct sheet *sheet, const struct details *details) {
     put_facts(sheet, details);
     if (neighbours->previous_us != INT64_MIN || neighbours->next_us != INT64_MIN) {
         sheet_html(sheet, "<h2>Other versions</h2>\n<ul>");
-        put_version(sheet, capture, "Before", neighbours->previous_us, true);
-        put_version(sheet, capture, "After", neighbours->next_us, false);
+        details_put_version(sheet, capture, "Before", neighbours->previous_us, true);
+        details_put_version(sheet, capture, "After", neighbours->next_us, false);
         sheet_html(sheet, "</ul>\n");
     }
     put_message(sheet, "Response header", "response", details->record.head);
@@ -272,7 +272,8 @@ struct asking {
     struct pages_target target;
 };
 
-static enum err show(struct asking *asking, const struct capture *capture, struct err_detail *detail) {
+static enum err details_show(struct asking *asking, const struct capture *capture,
+                             struct err_detail *detail) {
     struct details details;
     enum err err = details_init(&details);
     if (err == ERR_OK) {
@@ -281,14 +282,14 @@ static enum err show(struct asking *asking, const struct capture *capture, struc
     if (err == ERR_OK) {
         struct sheet sheet;
         sheet_begin_bare(&sheet, asking->replay, asking->request, "Details", SHEET_NONE);
-        put_page(&sheet, &details);
+        details_put_page(&sheet, &details);
         sheet_answer(&sheet, STATUS_OK);
     }
     details_done(&details);
     return err;
 }
 
-static enum err find_target(void *context, struct capture *ret_capture, struct err_detail *detail) {
+static enum err details_find_target(void *context, struct capture *ret_capture, struct err_detail *detail) {
     struct asking *asking = context;
     const struct pages_target *target = &asking->target;
     return pages_find(asking->reader, buf_bytes(&target->path.url), target->times_us[0], ret_capture, detail);
@@ -303,14 +304,14 @@ static enum err answer_found(void *context, const struct capture *capture, struc
     }
     return target->view == PAGES_VIEW_WARC
                ? pages_answer_warc(asking->replay, asking->request, asking->reader, capture, detail)
-               : show(asking, capture, detail);
+               : details_show(asking, capture, detail);
 }
 
 void pages_details(struct http_request *request) {
     struct replay *replay = http_request_context(request);
     struct asking asking = {
         .replay = replay, .request = request, .reader = archive_reader_begin(replay->archive)};
-    struct archive_attempt attempt = {.find = find_target, .use = answer_found, .context = &asking};
+    struct archive_attempt attempt = {.find = details_find_target, .use = answer_found, .context = &asking};
     struct err_detail detail = {0};
     enum err err = pages_target_read(&asking.target, request, 1, &detail);
     if (err == ERR_OK) {
@@ -337,7 +338,7 @@ static void put_headers_json(struct json *json, const struct details *details) {
     json_close(json);
 }
 
-static void put_json(struct json *json, const struct details *details) {
+static void details_put_json(struct json *json, const struct details *details) {
     const struct capture *capture = &details->capture;
     char digest[2 * KEY_DIGEST_SIZE + 1];
     char key[KEY_TEXT_SIZE_MAX];
@@ -394,7 +395,7 @@ static enum err answer_json(void *context, const struct capture *capture, struct
         struct json json;
         buf_init(&text, PAGES_JSON_SIZE_MAX);
         json_init(&json, &text);
-        put_json(&json, &details);
+        details_put_json(&json, &details);
         http_answer_json(asked->request, PAGES_OK, "no-cache", &text);
     }
     details_done(&details);

@@ -61,7 +61,7 @@ static enum err number_lines(struct map *map, struct side *side) {
 /* ---- the shortest script ---- */
 
 /* How far one gets on diagonal k with one difference more than the row before. */
-static int32_t step(const struct search *search, int32_t d, int32_t k) {
+static int32_t diff_step(const struct search *search, int32_t d, int32_t k) {
     if (d == 0) {
         return 0;
     }
@@ -78,7 +78,7 @@ static enum err run_search(struct search *search) {
             return ERR_MEMORY;
         }
         for (int32_t k = -d; k <= d; k += 2) {
-            int32_t x = step(search, d, k);
+            int32_t x = diff_step(search, d, k);
             int32_t y = x - k;
             while (x < search->a_count && y < search->b_count && y >= 0 && search->a[x] == search->b[y]) {
                 x++;
@@ -159,7 +159,7 @@ static enum err mark(struct pages_diff *diff, const struct side *a, const struct
     return err;
 }
 
-static void put_line(struct pages_diff *diff, enum pages_diff_kind kind, struct bytes text) {
+static void diff_put_line(struct pages_diff *diff, enum pages_diff_kind kind, struct bytes text) {
     diff->lines[diff->lines_count++] = (struct pages_diff_line){.kind = kind, .text = text};
 }
 
@@ -169,22 +169,22 @@ static void put_lines(struct pages_diff *diff, const struct side *a, const struc
     size_t y = 0;
     while (x < a->count || y < b->count) {
         for (; x < a->count && marks->is_removed[x]; x++) {
-            put_line(diff, PAGES_DIFF_REMOVED, a->lines[x]);
+            diff_put_line(diff, PAGES_DIFF_REMOVED, a->lines[x]);
             diff->removed_count++;
         }
         for (; y < b->count && marks->is_added[y]; y++) {
-            put_line(diff, PAGES_DIFF_ADDED, b->lines[y]);
+            diff_put_line(diff, PAGES_DIFF_ADDED, b->lines[y]);
             diff->added_count++;
         }
         if (x < a->count && y < b->count) {
-            put_line(diff, PAGES_DIFF_SAME, a->lines[x]);
+            diff_put_line(diff, PAGES_DIFF_SAME, a->lines[x]);
             x++;
             y++;
         }
     }
 }
 
-static enum err compare(struct pages_diff *diff, struct side *a, struct side *b) {
+static enum err diff_compare(struct pages_diff *diff, struct side *a, struct side *b) {
     struct map map;
     struct marks *marks = calloc(1, sizeof *marks);
     map_init(&map, 0, sizeof(uint32_t), 2 * PAGES_DIFF_LINES_MAX, SEED);
@@ -219,7 +219,7 @@ enum err pages_diff_init(struct pages_diff *diff, struct bytes a_text, struct by
         bool is_a_cut = split(&a, a_text);
         bool is_b_cut = split(&b, b_text);
         diff->is_cut = is_a_cut || is_b_cut;
-        err = compare(diff, &a, &b);
+        err = diff_compare(diff, &a, &b);
     }
     side_done(&a);
     side_done(&b);

@@ -64,8 +64,8 @@ struct span {
     size_t missing_count;
 };
 
-static enum err put_part(struct json *json, struct archive_reader *reader, struct bytes url, int64_t time_us,
-                         struct span *span) {
+static enum err embeds_put_part(struct json *json, struct archive_reader *reader, struct bytes url,
+                                int64_t time_us, struct span *span) {
     struct capture capture;
     struct bytes surt;
     enum err err = archive_key(reader, url, &surt, NULL);
@@ -101,7 +101,7 @@ static enum err put_parts(struct json *json, struct archive_reader *reader, cons
     for (size_t i = 0; i < embeds->count && err == ERR_OK; i++) {
         struct bytes url;
         bytes_split(&rest, 0, &url);
-        err = put_part(json, reader, url, time_us, &span);
+        err = embeds_put_part(json, reader, url, time_us, &span);
     }
     json_close(json);
     json_timestamp(json, "oldest", span.oldest_us);

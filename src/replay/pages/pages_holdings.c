@@ -169,7 +169,7 @@ static void put_column(struct sheet *sheet, enum survey_order order, enum survey
                                             : " <span aria-hidden=true>▾</span>");
 }
 
-static void put_host(struct sheet *sheet, const struct survey_host *host) {
+static void holdings_put_host(struct sheet *sheet, const struct survey_host *host) {
     sheet_html(sheet, "<tr><th scope=row class=grow>");
     bool is_scheme = bytes_ends_with(host->surt, BYTES(":")); /* dns: … */
     if (!is_scheme) {
@@ -229,7 +229,7 @@ static void put_hosts(struct sheet *sheet, struct archive_reader *reader,
     for (size_t i = from; i < snapshot->hosts_count && i < from + HOSTS_SHOWN_MAX; i++) {
         const struct survey_host *host = snapshot->hosts[order][i];
         if (pages_host_is_seen(reader, host)) {
-            put_host(sheet, host);
+            holdings_put_host(sheet, host);
         }
     }
     sheet_table_end(sheet);
@@ -284,7 +284,7 @@ static void put_statuses(struct sheet *sheet, const struct survey_snapshot *snap
     sheet_html(sheet, "</section>\n");
 }
 
-static void put_volumes(struct sheet *sheet, const struct survey_snapshot *snapshot) {
+static void holdings_put_volumes(struct sheet *sheet, const struct survey_snapshot *snapshot) {
     sheet_html(sheet, "<h2>Volumes</h2>\n");
     sheet_table_begin(sheet, "Volumes");
     sheet_html(sheet, "<thead><tr><th scope=col>Volume<th scope=col>Where<th scope=col>State<th scope=col "
@@ -316,8 +316,8 @@ static void put_age(struct sheet *sheet, const struct survey_snapshot *snapshot)
     }
 }
 
-static void put_page(struct sheet *sheet, struct archive_reader *reader,
-                     const struct survey_snapshot *snapshot) {
+static void holdings_put_page(struct sheet *sheet, struct archive_reader *reader,
+                              const struct survey_snapshot *snapshot) {
     if (snapshot == NULL) {
         sheet_notice(sheet, SHEET_PLAIN, "The contents of this archive are being counted.");
         return;
@@ -338,7 +338,7 @@ static void put_page(struct sheet *sheet, struct archive_reader *reader,
         put_statuses(sheet, snapshot);
         sheet_html(sheet, "</div>\n");
     }
-    put_volumes(sheet, snapshot);
+    holdings_put_volumes(sheet, snapshot);
     put_age(sheet, snapshot);
 }
 
@@ -352,7 +352,7 @@ void pages_holdings(struct http_request *request) {
     const struct survey_snapshot *snapshot = survey_get(replay->survey);
     struct sheet sheet;
     sheet_begin(&sheet, replay, request, "What this archive holds", SHEET_HOLDINGS);
-    put_page(&sheet, reader, snapshot);
+    holdings_put_page(&sheet, reader, snapshot);
     survey_release(snapshot);
     archive_reader_end(reader);
     sheet_answer(&sheet, STATUS_OK);

@@ -76,7 +76,7 @@ static void read_filter(struct filter *filter, const struct http_request *reques
 
 /* ---- rows ---- */
 
-static void put_row(struct sheet *sheet, const struct group *group) {
+static void list_put_row(struct sheet *sheet, const struct group *group) {
     struct bytes url = buf_bytes(&group->url);
     sheet_html(sheet, "<tr><th scope=row class=grow><a href=\"");
     pages_put_calendar_path(sheet, 0, url);
@@ -102,13 +102,13 @@ static void put_row(struct sheet *sheet, const struct group *group) {
 static void end_group(struct listing *listing) {
     struct group *group = &listing->group;
     if (group->count > 0 && passes(&listing->filter, group)) {
-        put_row(listing->sheet, group);
+        list_put_row(listing->sheet, group);
         listing->rows_count++;
     }
     group->count = 0;
 }
 
-static void add(struct group *group, const struct capture *capture) {
+static void list_add(struct group *group, const struct capture *capture) {
     if (group->count++ == 0) {
         buf_clear(&group->surt);
         buf_put(&group->surt, capture->surt);
@@ -137,7 +137,7 @@ static enum err walk_groups(struct listing *listing, struct archive_walk *walk, 
             listing->is_group_cut = is_same;
             break;
         }
-        add(group, &capture);
+        list_add(group, &capture);
         listing->looked_at_count++;
         buf_clear(&listing->after);
         err = archive_walk_key(walk, &listing->after);
@@ -156,7 +156,7 @@ static void put_option(struct sheet *sheet, struct bytes chosen, const char *val
                  bytes_equal(chosen, bytes_of_string(value)) ? " selected" : "", name);
 }
 
-static void put_form(struct sheet *sheet, const struct filter *filter, struct bytes prefix) {
+static void list_put_form(struct sheet *sheet, const struct filter *filter, struct bytes prefix) {
     struct bytes type = buf_bytes(&filter->type);
     struct bytes status = buf_bytes(&filter->status);
     sheet_html(sheet,
@@ -192,7 +192,7 @@ static void put_argument(struct sheet *sheet, const char *name, struct bytes val
     }
 }
 
-static void put_end(const struct listing *listing, struct bytes prefix) {
+static void list_put_end(const struct listing *listing, struct bytes prefix) {
     struct sheet *sheet = listing->sheet;
     if (listing->rows_count == 0) {
         sheet_notice(sheet, SHEET_PLAIN,
@@ -225,7 +225,7 @@ static enum err put_list(struct listing *listing, struct archive_reader *reader,
     sheet_html(sheet, "<p class=trail><a href=\"/\">Archive</a> / Addresses</p>\n<h1 class=url>");
     sheet_text(sheet, range->url);
     sheet_html(sheet, "</h1>\n");
-    put_form(sheet, &listing->filter, range->url);
+    list_put_form(sheet, &listing->filter, range->url);
     sheet_table_begin(sheet, "Addresses in this archive");
     sheet_html(sheet, "<thead><tr><th scope=col>Address<th scope=col class=number>Captures<th scope=col>First"
                       "<th scope=col>Last<th scope=col>Type<th scope=col>Status<tbody>\n");
@@ -236,7 +236,7 @@ static enum err put_list(struct listing *listing, struct archive_reader *reader,
                      "A volume of this archive cannot be reached now; its captures are left out.");
     }
     archive_walk_close(walk);
-    put_end(listing, range->url);
+    list_put_end(listing, range->url);
     return err;
 }
 
@@ -259,8 +259,8 @@ static void listing_done(struct listing *listing) {
     buf_done(&listing->group.mime);
 }
 
-static void answer(struct replay *replay, struct http_request *request, struct bytes prefix,
-                   struct bytes after) {
+static void list_answer(struct replay *replay, struct http_request *request, struct bytes prefix,
+                        struct bytes after) {
     struct archive_reader *reader = archive_reader_begin(replay->archive);
     if (reader == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
@@ -284,7 +284,7 @@ static void answer(struct replay *replay, struct http_request *request, struct b
 }
 
 void pages_list(struct replay *replay, struct http_request *request, struct bytes prefix) {
-    answer(replay, request, prefix, bytes_of(NULL, 0));
+    list_answer(replay, request, prefix, bytes_of(NULL, 0));
 }
 
 void pages_list_form(struct http_request *request) {
@@ -299,7 +299,7 @@ void pages_list_form(struct http_request *request) {
         pages_answer_error(replay, request, err, &detail);
     } else {
         pages_argument(request, "after", &after);
-        answer(replay, request, buf_bytes(&prefix), buf_bytes(&after));
+        list_answer(replay, request, buf_bytes(&prefix), buf_bytes(&after));
     }
     buf_done(&prefix);
     buf_done(&after);

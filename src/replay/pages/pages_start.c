@@ -45,7 +45,7 @@ static void answer_question(struct replay *replay, struct http_request *request,
 
 /* ---- the page ---- */
 
-static void put_form(struct sheet *sheet) {
+static void start_put_form(struct sheet *sheet) {
     sheet_html(sheet, "<form class=search role=search action=\"/\" method=get>"
                       "<label class=unseen for=question>Address, beginning of an address, or words</label>"
                       "<input id=question name=q type=search required maxlength=2000 autocomplete=off "
@@ -163,7 +163,7 @@ static void answer_page(struct replay *replay, struct http_request *request) {
     sheet_html(&sheet, "<section class=hero><h1>Pages as they were</h1>\n"
                        "<p class=lead>This archive keeps what was on the web, day by day. Type an address "
                        "to see its versions.</p>\n");
-    put_form(&sheet);
+    start_put_form(&sheet);
     sheet_html(&sheet, "</section>\n");
     put_holdings(&sheet, reader);
     archive_reader_end(reader);

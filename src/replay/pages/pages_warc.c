@@ -41,7 +41,7 @@ static enum err write_info(struct parcel *parcel, int64_t now_us, struct err_det
 }
 
 /* The payload of a revisit is with another record. */
-static enum err find_body(struct parcel *parcel, struct warc_draft *draft, struct err_detail *detail) {
+static enum err warc_find_body(struct parcel *parcel, struct warc_draft *draft, struct err_detail *detail) {
     struct bytes payload;
     if (record_is_not_modified(&parcel->own.header)) {
         enum err err = record_read(&parcel->origin, parcel->session, parcel->key.volume,
@@ -79,7 +79,7 @@ static enum err write_response(struct parcel *parcel, struct warc_written *ret_w
         .head = parcel->own.head,
         .body = parcel->own.body,
     };
-    enum err err = is_revisit ? find_body(parcel, &draft, detail) : ERR_OK;
+    enum err err = is_revisit ? warc_find_body(parcel, &draft, detail) : ERR_OK;
     return err == ERR_OK ? warc_writer_put(&parcel->writer, &draft, ret_written, detail) : err;
 }
 

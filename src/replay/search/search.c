@@ -216,7 +216,7 @@ static enum err bind(struct asking *asking) {
     return asking->suffix.err;
 }
 
-static enum err collect(struct asking *asking) {
+static enum err search_collect(struct asking *asking) {
     struct search_job *job = asking->job;
     size_t passed_count = 0;
     int result;
@@ -263,7 +263,7 @@ static enum err run_question(struct asking *asking) {
         return ERR_MEMORY;
     }
     asking->reader->due_us = clock_monotonic_us(asking->reader->clock) + SEARCH_TIME_MAX_US;
-    err = collect(asking);
+    err = search_collect(asking);
     asking->reader->due_us = UINT64_MAX;
     if (err == ERR_TIMEOUT) {
         err_set(&job->detail, err, "this search takes longer than %u seconds: more or rarer words help",
@@ -324,7 +324,7 @@ static void hand_over_stale(struct search *search, const struct key *stale, size
     pthread_mutex_unlock(&search->lock);
 }
 
-static enum err answer(struct search_asker *asker, struct search_job *job) {
+static enum err search_answer(struct search_asker *asker, struct search_job *job) {
     struct key stale[SEARCH_STALE_MAX];
     size_t stale_count = 0;
     enum err err = refresh(asker, &job->detail);
@@ -349,7 +349,7 @@ static enum err answer(struct search_asker *asker, struct search_job *job) {
 
 static void search_run(void *context, size_t seat) {
     struct search_job *job = context;
-    job->err = answer(&job->search->seats[seat], job);
+    job->err = search_answer(&job->search->seats[seat], job);
     job->done(job->context);
 }
 
@@ -380,7 +380,7 @@ static enum err find_volumes(struct search *search) {
     return ERR_OK;
 }
 
-static enum err start_threads(struct search *search) {
+static enum err search_start_threads(struct search *search) {
     struct pool_config askers = {
         .name = "search", .threads_max = SEARCH_ASKERS_COUNT, .jobs_max = SEARCH_JOBS_MAX};
     for (size_t i = 0; i < SEARCH_ASKERS_COUNT; i++) {
@@ -390,7 +390,7 @@ static enum err start_threads(struct search *search) {
     return err == ERR_OK ? search_feed_start(search) : err;
 }
 
-static enum err fill(struct search *search) {
+static enum err search_fill(struct search *search) {
     const char *directory = search->config.directory;
     int size = snprintf(search->directory, sizeof search->directory, "%s/search", directory);
     int path_size = snprintf(search->path, sizeof search->path, "%s/search/text.db", directory);
@@ -415,8 +415,8 @@ enum err search_start(const struct search_config *config, struct search **ret_se
     pthread_mutex_init(&search->lock, NULL);
     search->config = *config;
     search->config.clock = config->clock != NULL ? config->clock : &clock_system;
-    enum err err = fill(search);
-    err = err == ERR_OK ? start_threads(search) : err;
+    enum err err = search_fill(search);
+    err = err == ERR_OK ? search_start_threads(search) : err;
     if (err != ERR_OK) {
         search_stop(search);
         return err_set(detail, err, "full-text search cannot be started: %s", err_text(err));

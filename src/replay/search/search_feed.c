@@ -218,14 +218,14 @@ struct search_feed {
 
 /* ---- what becomes of a record ---- */
 
-static bool is_html(struct bytes mime) {
+static bool feed_is_html(struct bytes mime) {
     return bytes_equal_ignore_case(mime, BYTES("text/html")) ||
            bytes_equal_ignore_case(mime, BYTES("application/xhtml+xml"));
 }
 
 /* A resource has no status and is replayed as 200. */
-static bool is_page(const struct capture *capture) {
-    return is_html(capture->mime) && (capture->status == 200 || capture->status == 0);
+static bool feed_is_page(const struct capture *capture) {
+    return feed_is_html(capture->mime) && (capture->status == 200 || capture->status == 0);
 }
 
 static enum err feed_text(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
@@ -236,7 +236,7 @@ static enum err feed_text(struct sink *sink, struct bytes bytes, struct err_deta
 }
 
 /* What is damaged counts as far as it can be read. */
-static enum err read_text(struct search_feed *feed, const struct archive_record *record) {
+static enum err feed_read_text(struct search_feed *feed, const struct archive_record *record) {
     text_start(feed->text, record->content_type);
     enum err err = content_start(&feed->content, record->head, CONTENT_SIZE_MAX, &feed->sink, NULL);
     feed->content.payload.is_chunked = false; /* the archive has undone that */
@@ -276,13 +276,14 @@ static bool is_passed_over(enum err err) {
            err == ERR_CLOSED;
 }
 
-static enum err add_page(struct search_feed *feed, const struct capture *capture, struct err_detail *detail) {
+static enum err feed_add_page(struct search_feed *feed, const struct capture *capture,
+                              struct err_detail *detail) {
     struct archive_record record;
     enum err err = archive_open(feed->archive, capture, &record, detail);
     if (err != ERR_OK) {
         return is_passed_over(err) ? ERR_OK : err;
     }
-    err = read_text(feed, &record);
+    err = feed_read_text(feed, &record);
     priority_yield();
     err = err == ERR_OK ? pack_body(feed) : err;
     priority_yield();
@@ -308,12 +309,12 @@ static enum err add_page(struct search_feed *feed, const struct capture *capture
 static enum err see_capture(struct search_feed *feed, const struct capture *capture,
                             struct err_detail *detail) {
     bool is_revisit = (capture->flags & CAPTURE_REVISIT) != 0;
-    if (!is_page(capture) && !is_revisit) {
+    if (!feed_is_page(capture) && !is_revisit) {
         return ERR_OK;
     }
     bool is_known;
     enum err err = search_writer_see(&feed->writer, capture, &is_known, detail);
-    return err == ERR_OK && !is_known && is_page(capture) ? add_page(feed, capture, detail) : err;
+    return err == ERR_OK && !is_known && feed_is_page(capture) ? feed_add_page(feed, capture, detail) : err;
 }
 
 static void count_dropped(struct search_feed *feed, uint64_t count) {
@@ -338,7 +339,7 @@ static enum err forget_on(struct search_feed *feed, const struct key *key, struc
 }
 
 /* Somebody says that the document is removed: take its rows out, wherever it really is. */
-static enum err forget(struct search_feed *feed, const struct key *key, struct err_detail *detail) {
+static enum err feed_forget(struct search_feed *feed, const struct key *key, struct err_detail *detail) {
     struct search *search = feed->search;
     struct key at = *key;
     enum err err = ERR_OK;
@@ -352,12 +353,12 @@ static enum err forget(struct search_feed *feed, const struct key *key, struct e
     return err;
 }
 
-static enum err enter(struct search_feed *feed, uint16_t volume, const struct ledger_entry *entry,
-                      struct err_detail *detail) {
+static enum err feed_enter(struct search_feed *feed, uint16_t volume, const struct ledger_entry *entry,
+                           struct err_detail *detail) {
     if (entry->kind == LEDGER_DELETION || entry->kind == LEDGER_REMOVAL) {
         struct key key = {.volume = volume, .number = entry->number};
         memcpy(key.digest, entry->digest, sizeof key.digest);
-        return forget(feed, &key, detail);
+        return feed_forget(feed, &key, detail);
     }
     if (entry->kind == LEDGER_OTHER || entry->surt.size == 0) {
         return ERR_OK;
@@ -380,7 +381,7 @@ static enum err forget_stale(struct search_feed *feed, struct err_detail *detail
     pthread_mutex_unlock(&search->lock);
     enum err err = ERR_OK;
     for (size_t i = 0; i < count && err == ERR_OK; i++) {
-        err = forget(feed, &stale[i], detail);
+        err = feed_forget(feed, &stale[i], detail);
     }
     return err;
 }
@@ -398,7 +399,7 @@ static enum err read_volume(struct search_feed *feed, struct follow *follow, uin
         err = follow_next(follow, &entry, detail);
         has_more = err == ERR_OK;
         if (err == ERR_OK) {
-            err = enter(feed, number, &entry, detail);
+            err = feed_enter(feed, number, &entry, detail);
         } else if (err == ERR_NOT_FOUND) {
             err = ERR_OK;
         }
@@ -532,7 +533,7 @@ static enum err open_database(struct search_feed *feed, struct err_detail *detai
     return ERR_OK;
 }
 
-static void tell(const struct search *search, const char *sentence) {
+static void feed_tell(const struct search *search, const char *sentence) {
     if (search->config.tell != NULL) {
         search->config.tell(search->config.context, "search", sentence);
     }
@@ -542,7 +543,7 @@ static void tell(const struct search *search, const char *sentence) {
 static enum err start_over(struct search_feed *feed, const char *reason, struct err_detail *detail) {
     char sentence[2 * ERR_TEXT_SIZE_MAX];
     snprintf(sentence, sizeof sentence, "the full-text index is made again from the archive: %s", reason);
-    tell(feed->search, sentence);
+    feed_tell(feed->search, sentence);
     close_database(feed);
     return search_database_remove(feed->search->path, detail);
 }
@@ -583,7 +584,7 @@ static enum err run_round(struct search_feed *feed, bool *ret_has_more, struct e
     return err;
 }
 
-static void note(struct search *search, enum err err, const struct err_detail *detail) {
+static void feed_note(struct search *search, enum err err, const struct err_detail *detail) {
     char before[ERR_TEXT_SIZE_MAX];
     char now[ERR_TEXT_SIZE_MAX] = "";
     if (err != ERR_OK) {
@@ -594,7 +595,7 @@ static void note(struct search *search, enum err err, const struct err_detail *d
     memcpy(search->error, now, sizeof now);
     pthread_mutex_unlock(&search->lock);
     if (err != ERR_OK && strcmp(before, now) != 0) {
-        tell(search, now);
+        feed_tell(search, now);
     }
 }
 
@@ -650,7 +651,7 @@ static uint64_t search_feed_run(void *context) {
         return 0;
     }
     enum err outcome = run_round(feed, &has_more, &detail);
-    note(feed->search, outcome, &detail);
+    feed_note(feed->search, outcome, &detail);
     return outcome != ERR_OK ? RETRY_US : has_more ? PAUSE_US : POLL_US;
 }
 

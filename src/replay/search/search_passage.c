@@ -51,7 +51,7 @@ static int read_places(const Fts5ExtensionApi *api, Fts5Context *fts, int column
 }
 
 /* The first token of the passage with most different phrases, then with most of them. */
-static void choose(struct passage *passage) {
+static void passage_choose(struct passage *passage) {
     int counts[PHRASES_MAX] = {0};
     int different = 0;
     int best = -1;
@@ -172,7 +172,7 @@ static void make_passage(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_
     buf_init(&passage->out, 4 * SEARCH_PASSAGE_SIZE_MAX);
     int result = read_places(api, fts, column, passage);
     if (result == SQLITE_OK) {
-        choose(passage);
+        passage_choose(passage);
         result = write_passage(api, fts, column, passage);
     }
     if (result == SQLITE_OK && passage->out.err == ERR_OK) {

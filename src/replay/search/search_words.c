@@ -19,7 +19,7 @@ static bool words_is_space(uint8_t byte) {
 }
 
 /* Is there anything in it that the tokenizer takes for a part of a word? */
-static bool has_word(struct bytes text) {
+static bool words_has_word(struct bytes text) {
     while (text.size > 0) {
         size_t length;
         uint32_t code_point = utf8_decode(text, &length);
@@ -104,7 +104,7 @@ enum err search_words_put(struct buf *out, struct bytes words, struct err_detail
         return err_set(detail, ERR_INVALID, "the words are not UTF-8");
     }
     while (next_term(&words, &term)) {
-        if (!has_word(term.text)) {
+        if (!words_has_word(term.text)) {
             continue;
         }
         if (terms_count == SEARCH_TERMS_MAX) {

@@ -83,8 +83,8 @@ static enum err writer_run(struct search_writer *writer, sqlite3_stmt *statement
 }
 
 /* The number in the first row; 0 if there is none. */
-static enum err read_number(struct search_writer *writer, sqlite3_stmt *statement, uint64_t *ret_number,
-                            struct err_detail *detail) {
+static enum err writer_read_number(struct search_writer *writer, sqlite3_stmt *statement,
+                                   uint64_t *ret_number, struct err_detail *detail) {
     int result = sqlite3_step(statement);
     uint64_t number = result == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
     enum err err = search_database_err(writer->database, result, detail);
@@ -172,7 +172,7 @@ enum err search_writer_drop(struct search_writer *writer, const struct key *key,
         search_database_bind_blob(statement, 1, bytes_of(key->digest, KEY_DIGEST_SIZE));
         sqlite3_bind_int(statement, 2, key->volume);
         sqlite3_bind_int(statement, 3, key->number);
-        err = read_number(writer, statement, &id, detail);
+        err = writer_read_number(writer, statement, &id, detail);
         if (err == ERR_OK && id != 0) {
             err = drop_row(writer, (sqlite3_int64)id, detail);
             count++;
@@ -212,7 +212,7 @@ enum err search_writer_move(struct search_writer *writer, uint16_t volume,
 }
 
 enum err search_writer_count(struct search_writer *writer, uint64_t *ret_count, struct err_detail *detail) {
-    return read_number(writer, writer->statements[SEARCH_COUNT], ret_count, detail);
+    return writer_read_number(writer, writer->statements[SEARCH_COUNT], ret_count, detail);
 }
 
 /* ---- archives of others ---- */
@@ -242,7 +242,7 @@ enum err search_writer_drop_volume(struct search_writer *writer, uint16_t volume
 enum err search_writer_mark(struct search_writer *writer, uint16_t volume, uint64_t *ret_mark,
                             struct err_detail *detail) {
     sqlite3_bind_int(writer->statements[SEARCH_MARK], 1, volume);
-    return read_number(writer, writer->statements[SEARCH_MARK], ret_mark, detail);
+    return writer_read_number(writer, writer->statements[SEARCH_MARK], ret_mark, detail);
 }
 
 enum err search_writer_set_mark(struct search_writer *writer, uint16_t volume, uint64_t mark,

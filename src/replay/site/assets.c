@@ -19,7 +19,7 @@ void assets_put_url(struct buf *out, const char *name) {
     buf_put_format(out, "/static/%s?%s", asset->name, asset->mark);
 }
 
-static void answer(struct http_request *request) {
+static void assets_answer(struct http_request *request) {
     const struct asset *asset = assets_find(http_request_rest(request));
     if (asset == NULL) {
         http_answer_error(request, ERR_NOT_FOUND, "there is no such file");
@@ -39,6 +39,7 @@ static void answer(struct http_request *request) {
 }
 
 size_t assets_routes(struct replay *replay, struct http_route out[ASSETS_ROUTES_MAX]) {
-    out[0] = (struct http_route){.method = "GET", .path = "/static/*", .context = replay, .answer = answer};
+    out[0] =
+        (struct http_route){.method = "GET", .path = "/static/*", .context = replay, .answer = assets_answer};
     return 1;
 }

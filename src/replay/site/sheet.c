@@ -215,7 +215,7 @@ void sheet_table_end(struct sheet *sheet) {
 
 /* ---- the whole ---- */
 
-static void put_head(struct sheet *sheet, const char *title) {
+static void sheet_put_head(struct sheet *sheet, const char *title) {
     sheet_html(sheet, "<!DOCTYPE html>\n<html lang=en>\n<meta charset=utf-8>\n"
                       "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
                       "<meta name=color-scheme content=\"light dark\">\n<title>");
@@ -235,7 +235,7 @@ void sheet_begin_bare(struct sheet *sheet, struct replay *replay, struct http_re
                       const char *title, enum sheet_tab tab) {
     *sheet = (struct sheet){.replay = replay, .request = request};
     buf_init(&sheet->out, SHEET_SIZE_MAX);
-    put_head(sheet, title);
+    sheet_put_head(sheet, title);
     sheet_html(sheet, "<body>\n<a class=skip href=\"#content\">Skip to the content</a>\n"
                       "<header class=top><div class=top-inner><a class=wordmark href=\"/\">");
     sheet_html(sheet, mark);

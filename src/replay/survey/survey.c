@@ -65,7 +65,7 @@ static uint64_t look_at_volumes(struct pass *pass) {
     return mark;
 }
 
-static void publish(struct pass *pass, bool is_complete) {
+static void survey_publish(struct pass *pass, bool is_complete) {
     struct survey *survey = pass->survey;
     struct survey_snapshot *snapshot = survey_tally_snapshot(pass->tally, pass->volumes, pass->volumes_count);
     if (snapshot == NULL) {
@@ -144,14 +144,14 @@ static enum err end_sizing(struct pass *pass, enum err err) {
         return ERR_NOT_FOUND;
     }
     if (pass->is_first) {
-        publish(pass, false);
+        survey_publish(pass, false);
     }
     return ERR_OK;
 }
 
 /* One slice: of captures until there are enough, then of blocks until all have been seen. ERR_NOT_FOUND: the
  * end. */
-static enum err step(struct pass *pass) {
+static enum err survey_step(struct pass *pass) {
     if (pass->is_sizing) {
         enum err err = size_slice(pass);
         return err == ERR_OK ? ERR_OK : end_sizing(pass, err);
@@ -172,14 +172,14 @@ static void run_pass(struct pass *pass) {
     bool goes_on = true;
     while (err == ERR_OK && goes_on) {
         uint64_t start_us = clock_monotonic_us(&clock_system);
-        err = step(pass);
+        err = survey_step(pass);
         uint64_t step_us = clock_monotonic_us(&clock_system) - start_us;
         pass->busy_us += step_us;
         uint64_t factor = pass->is_first ? FIRST_REST_FACTOR : REST_FACTOR;
         goes_on = task_rest(&survey->task, pass->busy_us > HASTE_US ? step_us * factor : 0);
     }
     if (err == ERR_NOT_FOUND) {
-        publish(pass, true);
+        survey_publish(pass, true);
     }
 }
 

@@ -163,7 +163,7 @@ static uint16_t add_month(struct survey_tally *tally, const struct capture *capt
 
 /* ---- sizes ---- */
 
-static uint64_t start_of(const uint8_t digest[KEY_DIGEST_SIZE]) {
+static uint64_t tally_start_of(const uint8_t digest[KEY_DIGEST_SIZE]) {
     uint64_t start = 0;
     for (size_t i = 0; i < sizeof start; i++) {
         start = start << 8 | digest[i];
@@ -207,7 +207,7 @@ static void settle_one(struct survey_tally *tally, struct survey_unsized *unsize
 }
 
 void survey_tally_add_size(struct survey_tally *tally, const struct key *key, uint64_t size) {
-    struct survey_unsized wanted = {.digest = start_of(key->digest), .block_number = key->number};
+    struct survey_unsized wanted = {.digest = tally_start_of(key->digest), .block_number = key->number};
     struct survey_unsized *all = tally->unsized;
     size_t i = key->volume == tally->volume ? tally->unsized_next : 0;
     while (i < tally->unsized_count && compare_keys(&all[i], &wanted) < 0) {
@@ -227,14 +227,14 @@ void survey_tally_settle(struct survey_tally *tally) {
 
 /* ---- the newest pages ---- */
 
-static bool is_page(const struct capture *capture) {
+static bool tally_is_page(const struct capture *capture) {
     return capture->status == STATUS_OK && capture->surt.size <= SURVEY_URL_SIZE_MAX &&
            capture->url.size <= SURVEY_URL_SIZE_MAX &&
            (bytes_equal(capture->mime, BYTES("text/html")) ||
             bytes_equal(capture->mime, BYTES("application/xhtml+xml")));
 }
 
-static void put_page(struct survey_tally *tally, size_t index, const struct capture *capture) {
+static void tally_put_page(struct survey_tally *tally, size_t index, const struct capture *capture) {
     uint8_t *surt = tally->newest_texts[index][0];
     uint8_t *url = tally->newest_texts[index][1];
     memcpy(surt, capture->surt.data, capture->surt.size);
@@ -247,16 +247,16 @@ static void put_page(struct survey_tally *tally, size_t index, const struct capt
     tally->page_index = index;
 }
 
-static void add_page(struct survey_tally *tally, const struct capture *capture) {
-    if (!is_page(capture)) {
+static void tally_add_page(struct survey_tally *tally, const struct capture *capture) {
+    if (!tally_is_page(capture)) {
         return;
     }
     if (tally->page_index != SIZE_MAX && bytes_equal(tally->newest[tally->page_index].surt, capture->surt)) {
-        put_page(tally, tally->page_index, capture);
+        tally_put_page(tally, tally->page_index, capture);
         return;
     }
     if (tally->newest_count < SURVEY_NEWEST_MAX) {
-        put_page(tally, tally->newest_count++, capture);
+        tally_put_page(tally, tally->newest_count++, capture);
         return;
     }
     size_t oldest = 0;
@@ -264,7 +264,7 @@ static void add_page(struct survey_tally *tally, const struct capture *capture) 
         oldest = tally->newest[i].time_us < tally->newest[oldest].time_us ? i : oldest;
     }
     if (capture->time_us > tally->newest[oldest].time_us) {
-        put_page(tally, oldest, capture);
+        tally_put_page(tally, oldest, capture);
     }
 }
 
@@ -273,14 +273,14 @@ void survey_tally_add(struct survey_tally *tally, const struct capture *capture)
     add_to(&tally->total, capture);
     widen(&tally->first_us, &tally->last_us, capture->time_us);
     tally->unsized[tally->unsized_count++] = (struct survey_unsized){
-        .digest = start_of(capture->digest),
+        .digest = tally_start_of(capture->digest),
         .host = add_host(tally, capture),
         .type = add_type(tally, capture),
         .month = add_month(tally, capture),
         .block_number = capture->block_number,
         .is_revisit = (capture->flags & CAPTURE_REVISIT) != 0,
     };
-    add_page(tally, capture);
+    tally_add_page(tally, capture);
     tally->statuses[capture->status < SURVEY_STATUSES_MAX ? capture->status : 0]++;
 }
 
@@ -300,7 +300,7 @@ static int compare_hosts(const void *left, const void *right, enum survey_order 
     return difference != 0 ? difference : bytes_compare(a->surt, b->surt);
 }
 
-static int by_name(const void *a, const void *b) {
+static int tally_by_name(const void *a, const void *b) {
     return compare_hosts(a, b, SURVEY_BY_NAME);
 }
 
@@ -340,7 +340,7 @@ static int newest_first(const void *left, const void *right) {
 static bool copy_hosts(struct holder *holder, const struct survey_tally *tally) {
     static int (*const orders[])(const void *, const void *) = {[SURVEY_BY_CAPTURES] = by_captures,
                                                                 [SURVEY_BY_SIZE] = by_size,
-                                                                [SURVEY_BY_NAME] = by_name,
+                                                                [SURVEY_BY_NAME] = tally_by_name,
                                                                 [SURVEY_BY_LAST] = by_last};
     size_t count = tally->host_places.count;
     struct survey_host *hosts = arena_take_array(&holder->arena, count + 1, sizeof *hosts);

@@ -32,7 +32,7 @@ struct volume_service {
 /* ---- the paths ---- */
 
 /* The time that this takes does not depend on how much of the token is right. */
-static bool is_allowed(struct http_request *request) {
+static bool volumes_is_allowed(struct http_request *request) {
     const struct volume_service *service = http_request_context(request);
     struct bytes token = bytes_of_string(service->token);
     struct bytes given = http_request_header(request, "Authorization");
@@ -65,7 +65,7 @@ static struct offered *find_volume(struct volume_service *service, struct bytes 
 
 /* "0/documents/ba78…": which volume, what with it, what of it. */
 static void begin_call(struct http_request *request) {
-    if (!is_allowed(request)) {
+    if (!volumes_is_allowed(request)) {
         return;
     }
     struct volume_service *service = http_request_context(request);
@@ -125,7 +125,7 @@ static void end_call(struct http_request *request) {
 /* ---- the list ---- */
 
 static void begin_list(struct http_request *request) {
-    (void)is_allowed(request);
+    (void)volumes_is_allowed(request);
 }
 
 static void answer_list(struct http_request *request) {

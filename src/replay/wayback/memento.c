@@ -17,8 +17,8 @@ void memento_put_origin(struct buf *out, const struct http_request *request) {
     buf_put(out, wayback_host(request));
 }
 
-static void put_link(struct buf *out, const struct http_request *request, const char *path, struct bytes url,
-                     const char *attributes) {
+static void memento_put_link(struct buf *out, const struct http_request *request, const char *path,
+                             struct bytes url, const char *attributes) {
     buf_put_string(out, out->size > 0 ? ", <" : "<");
     memento_put_origin(out, request);
     buf_put_string(out, path);
@@ -74,9 +74,9 @@ enum err memento_add_links(struct http_request *request, struct archive_reader *
     buf_put_byte(work, '<');
     wayback_put_url(work, url);
     buf_put_string(work, ">; rel=\"original\"");
-    put_link(work, request, "/web/", url, ">; rel=\"timegate\"");
-    put_link(work, request, "/web/timemap/link/", url,
-             ">; rel=\"timemap\"; type=\"application/link-format\"");
+    memento_put_link(work, request, "/web/", url, ">; rel=\"timegate\"");
+    memento_put_link(work, request, "/web/timemap/link/", url,
+                     ">; rel=\"timemap\"; type=\"application/link-format\"");
     if (capture != NULL && url.size <= URL_SIZE_WITH_NEIGHBOURS_MAX) {
         struct archive_neighbours near;
         enum err err = archive_neighbours(reader, capture->surt, capture->time_us, &near);
@@ -260,7 +260,7 @@ static void put_json_end(struct timemap *timemap, int64_t next_us) {
     buf_put_byte(&timemap->pending, '\n');
 }
 
-static void put_end(struct timemap *timemap) {
+static void memento_put_end(struct timemap *timemap) {
     int64_t next_us = timemap->has_next ? timemap->next.time_us : INT64_MIN;
     if (timemap->format == TIMEMAP_LINK) {
         put_link_end(timemap, next_us);
@@ -272,7 +272,7 @@ static void put_end(struct timemap *timemap) {
 
 /* ---- sending ---- */
 
-static enum err take_next(struct timemap *timemap, struct err_detail *detail) {
+static enum err memento_take_next(struct timemap *timemap, struct err_detail *detail) {
     enum err err = archive_walk_next(timemap->walk, &timemap->next, detail);
     timemap->has_next = err == ERR_OK;
     return err == ERR_NOT_FOUND ? ERR_OK : err;
@@ -282,7 +282,7 @@ static enum err take_next(struct timemap *timemap, struct err_detail *detail) {
 static enum err write_capture(struct timemap *timemap) {
     struct cdx_kept *kept = &timemap->kept;
     enum err err = cdx_kept_set(kept, &timemap->next);
-    err = err == ERR_OK ? take_next(timemap, NULL) : err;
+    err = err == ERR_OK ? memento_take_next(timemap, NULL) : err;
     if (err == ERR_OK) {
         put_capture(timemap, &kept->capture, !timemap->has_next);
         timemap->first_us = timemap->count == 0 ? kept->capture.time_us : timemap->first_us;
@@ -298,7 +298,7 @@ static enum err write_piece(struct timemap *timemap) {
         if (timemap->has_next && timemap->count < MEMENTO_PAGE_MAX) {
             err = write_capture(timemap);
         } else {
-            put_end(timemap);
+            memento_put_end(timemap);
         }
     }
     return err == ERR_OK ? timemap->pending.err : err;
@@ -346,7 +346,7 @@ static enum err open_walk(struct timemap *timemap, struct err_detail *detail) {
     };
     enum err err = archive_walk_open(timemap->reader, &range, &timemap->walk, detail);
     if (err == ERR_OK) {
-        err = take_next(timemap, detail);
+        err = memento_take_next(timemap, detail);
     }
     if (err == ERR_OK && !timemap->has_next) {
         err = err_set(detail, ERR_NOT_FOUND, "this archive has no capture of this URL");
@@ -354,8 +354,8 @@ static enum err open_walk(struct timemap *timemap, struct err_detail *detail) {
     return err;
 }
 
-static enum err prepare(struct timemap *timemap, struct replay *replay, const struct http_request *request,
-                        struct err_detail *detail) {
+static enum err memento_prepare(struct timemap *timemap, struct replay *replay,
+                                const struct http_request *request, struct err_detail *detail) {
     cdx_line_init(&timemap->line, archive_instance(replay->archive), false);
     cdx_kept_init(&timemap->kept);
     wayback_path_init(&timemap->path);
@@ -388,7 +388,7 @@ static void answer_timemap(struct http_request *request, enum timemap_format for
         return;
     }
     timemap->format = format;
-    enum err err = prepare(timemap, http_request_context(request), request, &detail);
+    enum err err = memento_prepare(timemap, http_request_context(request), request, &detail);
     if (err != ERR_OK) {
         http_answer_error(request, err == ERR_LIMIT ? ERR_INVALID : err, err_detail_text(&detail, err));
         close_timemap(timemap);
@@ -414,7 +414,7 @@ static void answer_cdx_map(struct http_request *request) {
     answer_timemap(request, TIMEMAP_CDX);
 }
 
-static void refuse(struct http_request *request) {
+static void memento_refuse(struct http_request *request) {
     http_answer_error(request, ERR_INVALID, "TimeMaps are /web/timemap/link/URL, json or cdx");
 }
 
@@ -423,7 +423,7 @@ size_t memento_routes(struct replay *replay, struct http_route out[MEMENTO_ROUTE
         {.method = "GET", .path = "/web/timemap/link/*", .answer = answer_link_map},
         {.method = "GET", .path = "/web/timemap/json/*", .answer = answer_json_map},
         {.method = "GET", .path = "/web/timemap/cdx/*", .answer = answer_cdx_map},
-        {.method = "GET", .path = "/web/timemap/*", .answer = refuse},
+        {.method = "GET", .path = "/web/timemap/*", .answer = memento_refuse},
     };
     return replay_put_routes(replay, routes, MEMENTO_ROUTES_MAX, out);
 }

@@ -79,8 +79,8 @@ static void wayback_refuse(struct wayback *wayback, unsigned status, const char 
     http_answer_status(wayback->request, status, ERR_NOT_FOUND, line);
 }
 
-static void put_link(struct sheet *sheet, const char *path, struct bytes url, const char *rest,
-                     const char *words) {
+static void wayback_put_link(struct sheet *sheet, const char *path, struct bytes url, const char *rest,
+                             const char *words) {
     sheet_html(sheet, "<li><a href=\"");
     sheet_html(sheet, path);
     sheet_url(sheet, url);
@@ -91,7 +91,7 @@ static void put_link(struct sheet *sheet, const char *path, struct bytes url, co
 }
 
 /* Nothing of it is held: what can be done about that. */
-static void answer_missing(struct wayback *wayback, const char *reason) {
+static void wayback_answer_missing(struct wayback *wayback, const char *reason) {
     struct bytes url = buf_bytes(&wayback->path->url);
     if (!wants_page(wayback)) {
         char text[TEXT_SIZE_MAX];
@@ -107,18 +107,18 @@ static void answer_missing(struct wayback *wayback, const char *reason) {
     sheet_html(&sheet, "\n<p>");
     sheet_string(&sheet, reason);
     sheet_html(&sheet, "\n<ul>\n");
-    put_link(&sheet, "/save/", url, "", "Archive this page now");
-    put_link(&sheet, "/web/*/", url, "*", "Pages whose address begins with this one");
+    wayback_put_link(&sheet, "/save/", url, "", "Archive this page now");
+    wayback_put_link(&sheet, "/web/*/", url, "*", "Pages whose address begins with this one");
     if (url_parse(&wayback->kit->url, url, NULL, NULL) == ERR_OK && url_host(&wayback->kit->url).size > 0) {
-        put_link(&sheet, "/web/*/", url_host(&wayback->kit->url), "/*",
-                 "Everything that this archive has of this site");
+        wayback_put_link(&sheet, "/web/*/", url_host(&wayback->kit->url), "/*",
+                         "Everything that this archive has of this site");
     }
     sheet_html(&sheet, "</ul>\n");
     sheet_answer(&sheet, STATUS_NOT_FOUND);
 }
 
 /* One line for the operator: readers can do nothing about it. */
-static void tell(struct wayback *wayback, const char *text) {
+static void wayback_tell(struct wayback *wayback, const char *text) {
     char line[TEXT_SIZE_MAX];
     struct bytes url = wayback->capture.url;
     if (wayback->replay->tell == NULL) {
@@ -134,7 +134,8 @@ static void wayback_refuse_error(struct wayback *wayback, enum err err, const st
     const char *text = err_detail_text(detail, err);
     switch (err) {
     case ERR_NOT_FOUND:
-        answer_missing(wayback, detail->err == err ? text : "this archive has no capture of this URL");
+        wayback_answer_missing(wayback,
+                               detail->err == err ? text : "this archive has no capture of this URL");
         return;
     case ERR_PERMISSION:
         wayback_refuse(wayback, STATUS_BLOCKED, "blocked",
@@ -144,7 +145,7 @@ static void wayback_refuse_error(struct wayback *wayback, enum err err, const st
     case ERR_TIMEOUT:
     case ERR_CLOSED:
     case ERR_BUSY:
-        tell(wayback, text);
+        wayback_tell(wayback, text);
         http_add_header(wayback->request, "Retry-After", "30");
         wayback_refuse(wayback, STATUS_UNAVAILABLE, "not available now",
                        "the volume that holds this capture cannot be reached at the moment");
@@ -153,12 +154,12 @@ static void wayback_refuse_error(struct wayback *wayback, enum err err, const st
     case ERR_TRUNCATED:
     case ERR_MISMATCH:
     case ERR_IO:
-        tell(wayback, text);
+        wayback_tell(wayback, text);
         wayback_refuse(wayback, STATUS_BAD_GATEWAY, "damaged",
                        "the record of this capture is damaged and cannot be read");
         return;
     default:
-        tell(wayback, text);
+        wayback_tell(wayback, text);
         wayback_refuse(wayback, STATUS_INTERNAL, "failed", text);
     }
 }
@@ -288,7 +289,7 @@ static enum err find_in_period(struct wayback *wayback, struct bytes surt, struc
     return archive_find(wayback->reader, surt, path->time_us, ARCHIVE_CLOSEST, ret_capture, detail);
 }
 
-static enum err find(void *context, struct capture *ret_capture, struct err_detail *detail) {
+static enum err wayback_find(void *context, struct capture *ret_capture, struct err_detail *detail) {
     struct wayback *wayback = context;
     const struct wayback_path *path = wayback->path;
     struct bytes surt;
@@ -353,7 +354,7 @@ static void answer_capture(struct wayback *wayback) {
     if (lead_to_frame(wayback) || lead_away(wayback)) {
         return;
     }
-    struct archive_attempt attempt = {.find = find, .use = answer_found, .context = wayback};
+    struct archive_attempt attempt = {.find = wayback_find, .use = answer_found, .context = wayback};
     enum err err = archive_try(wayback->reader, &attempt, &detail);
     bool is_found = wayback->stamp[0] != '\0';
     if (!is_found && (err == ERR_INVALID || err == ERR_LIMIT)) {
@@ -370,7 +371,7 @@ static int32_t year_of(struct bytes digits) {
     return digits.size >= 4 && bytes_to_u64(bytes_slice(digits, 0, 4), 9999, &year) ? (int32_t)year : 0;
 }
 
-static void dispatch(struct wayback *wayback) {
+static void wayback_dispatch(struct wayback *wayback) {
     struct err_detail detail = {0};
     struct wayback_path *path = &wayback->kit->path;
     enum err err = wayback_path_parse(path, replay_target(wayback->request), &detail);
@@ -401,7 +402,7 @@ static void dispatch(struct wayback *wayback) {
     }
 }
 
-static void answer(struct http_request *request) {
+static void wayback_answer(struct http_request *request) {
     struct replay *replay = http_request_context(request);
     struct wayback wayback = {.replay = replay, .request = request};
     wayback.reader = archive_reader_begin(replay->archive);
@@ -413,7 +414,7 @@ static void answer(struct http_request *request) {
     if (wayback.kit == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
     } else {
-        dispatch(&wayback);
+        wayback_dispatch(&wayback);
     }
     if (!wayback.keeps_reader) {
         archive_reader_end(wayback.reader);
@@ -422,6 +423,7 @@ static void answer(struct http_request *request) {
 
 size_t wayback_routes(struct replay *replay, struct http_route out[WAYBACK_ROUTES_MAX]) {
     wayback_make_key(replay);
-    out[0] = (struct http_route){.method = "GET", .path = "/web/*", .context = replay, .answer = answer};
+    out[0] =
+        (struct http_route){.method = "GET", .path = "/web/*", .context = replay, .answer = wayback_answer};
     return 1;
 }

@@ -18,14 +18,14 @@ static void put_capture_link(struct sheet *sheet, const struct wayback *wayback,
     sheet_format(sheet, "\">%s</a>\n", words);
 }
 
-static void put_link(struct sheet *sheet, const char *path, struct bytes url, const char *words) {
+static void frame_put_link(struct sheet *sheet, const char *path, struct bytes url, const char *words) {
     sheet_format(sheet, "<a href=\"%s", path);
     sheet_url(sheet, url);
     sheet_format(sheet, "\">%s</a>\n", words);
 }
 
-static void put_links(struct sheet *sheet, const struct wayback *wayback,
-                      const struct archive_neighbours *near) {
+static void frame_put_links(struct sheet *sheet, const struct wayback *wayback,
+                            const struct archive_neighbours *near) {
     struct bytes url = wayback->capture.url;
     char path[64];
     sheet_html(sheet, "<nav aria-label=\"Captures of this page\">\n");
@@ -33,14 +33,14 @@ static void put_links(struct sheet *sheet, const struct wayback *wayback,
     put_capture_link(sheet, wayback, "previous", "Previous", near->previous_us);
     put_capture_link(sheet, wayback, "next", "Next", near->next_us);
     put_capture_link(sheet, wayback, "last", "Last", near->last_us);
-    put_link(sheet, "/web/*/", url, "Calendar");
+    frame_put_link(sheet, "/web/*/", url, "Calendar");
     snprintf(path, sizeof path, "/details/%s/", wayback->stamp);
-    put_link(sheet, path, url, "Details");
+    frame_put_link(sheet, path, url, "Details");
     if (near->previous_us != INT64_MIN) {
         char digits[UTC_DIGITS_SIZE];
         snprintf(path, sizeof path, "/compare/%s/%s/", utc_format_digits(near->previous_us, digits),
                  wayback->stamp);
-        put_link(sheet, path, url, "Compare");
+        frame_put_link(sheet, path, url, "Compare");
     }
     sheet_html(sheet, "</nav>\n");
 }
@@ -53,7 +53,7 @@ static void put_asset(struct sheet *sheet, const char *before, const char *name,
     }
 }
 
-static void put_head(struct sheet *sheet, const struct wayback *wayback) {
+static void frame_put_head(struct sheet *sheet, const struct wayback *wayback) {
     sheet_html(sheet, "<!DOCTYPE html>\n<html lang=en>\n<meta charset=utf-8>\n"
                       "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n<title>");
     sheet_text(sheet, wayback->capture.url);
@@ -91,7 +91,7 @@ static void put_banner(struct sheet *sheet, const struct wayback *wayback,
         sheet_html(sheet, "</span>");
     }
     sheet_html(sheet, "</p>\n");
-    put_links(sheet, wayback, near);
+    frame_put_links(sheet, wayback, near);
     sheet_html(sheet, "<div id=parts></div>\n<p id=notice role=status></p>\n</header>\n");
 }
 
@@ -136,7 +136,7 @@ enum err wayback_answer_frame(struct wayback *wayback) {
     }
     struct sheet sheet = {.replay = wayback->replay, .request = wayback->request}; /* without head and foot */
     buf_init(&sheet.out, SHEET_SIZE_MAX);
-    put_head(&sheet, wayback);
+    frame_put_head(&sheet, wayback);
     put_banner(&sheet, wayback, &near);
     put_frame(&sheet, wayback);
     err = sheet.out.err;

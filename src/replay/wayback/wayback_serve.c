@@ -14,7 +14,7 @@ static bool is_redirect(unsigned status) {
 }
 
 /* Into kit->target. False if it leads nowhere that an archive has. */
-static bool find_target(struct wayback *wayback) {
+static bool serve_find_target(struct wayback *wayback) {
     struct wayback_kit *kit = wayback->kit;
     struct bytes location = fields_get(wayback->record.fields, BYTES("Location"));
     return is_redirect(wayback->record.status) && location.size > 0 &&
@@ -271,7 +271,7 @@ enum err wayback_serve(struct wayback *wayback, struct err_detail *detail) {
     if (err != ERR_OK) {
         return err;
     }
-    bool has_target = find_target(wayback);
+    bool has_target = serve_find_target(wayback);
     if (leads_to_itself(wayback, has_target)) {
         return serve_settled(wayback, detail);
     }
