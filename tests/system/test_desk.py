@@ -533,7 +533,7 @@ def test_pages_work_without_script_and_say_what_they_show(node):
     assert "Disallow: /web/" in node.ask("/robots.txt").text
     assert node.ask("/favicon.ico").headers["Content-Type"] == "image/svg+xml"
     titled = node.ask("/jobs", headers=BROWSER).text
-    assert "There is no job yet" in titled
+    assert "There are no jobs yet" in titled
 
 
 def test_methods_that_do_not_fit_are_refused(node):

@@ -213,7 +213,7 @@ def test_an_empty_archive_says_how_to_begin(empty):
     assert "/save" in start.links and "/jobs" in start.links
     empty.counted(0)
     assert "Nothing yet" in empty.page("/holdings").words
-    assert "No address fits" in empty.page("/list?url=example.org/*").words
+    assert "No address matches" in empty.page("/list?url=example.org/*").words
     assert empty.json("/api/v1/suggest?q=ex")["suggestions"] == []
 
 
@@ -241,7 +241,7 @@ def test_bad_questions_are_refused_with_the_reason(empty):
         "/?q=" + "x" * 3000,
     ):
         assert empty.get(path).status == 400, path
-    assert "no time" in empty.page("/details/x/http://example.org/", 400).words
+    assert "not a time" in empty.page("/details/x/http://example.org/", 400).words
     for path in ("suggest", "calendar", "capture", "parts", "capture?url=", "capture?url=a.org&timestamp=x"):
         assert empty.json("/api/v1/" + path, 400)["error"] == "invalid"
 

@@ -380,7 +380,7 @@ static void walks_between_two_times(void **state) {
     }
 }
 
-/* ---- visits ---- */
+/* ---- readers ---- */
 
 static void hands_out_a_bounded_number_of_held_readers(void **state) {
     struct world *world = *state;
