@@ -80,7 +80,7 @@ void admin_pages_begin_change(struct http_request *request) {
 void admin_pages_answer_see(struct http_request *request, const char *path) {
     http_add_header(request, MHD_HTTP_HEADER_LOCATION, path);
     http_add_header(request, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    http_answer(request, ADMIN_PAGES_SEE_OTHER, "text/plain; charset=utf-8", BYTES("see there\n"));
+    http_answer(request, STATUS_SEE_OTHER, "text/plain; charset=utf-8", BYTES("see there\n"));
 }
 
 bool admin_pages_body(struct http_request *request, struct bytes *ret_body) {
@@ -110,7 +110,7 @@ static void answer_by_status(struct http_request *request, const char *type,
         http_answer_error(request, err, NULL);
     } else {
         http_add_header(request, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-        http_answer(request, ADMIN_PAGES_OK, type, buf_bytes(&text));
+        http_answer(request, STATUS_OK, type, buf_bytes(&text));
     }
     buf_done(&text);
     arena_done(&arena);
@@ -129,7 +129,7 @@ static void answer_put(struct http_request *request, void (*put)(void *context, 
     struct buf text;
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
     put(admin_pages_of(request)->context, &text);
-    http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
+    http_answer_json(request, STATUS_OK, "no-store", &text);
 }
 
 static void answer_history(struct http_request *request) {
@@ -153,15 +153,15 @@ static void answer_health(struct http_request *request) {
     struct err_detail detail = {0};
     http_add_header(request, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     if (admin_pages->table->is_healthy(admin_pages->context, &detail)) {
-        http_answer(request, ADMIN_PAGES_OK, "text/plain; charset=utf-8", BYTES("ok\n"));
+        http_answer(request, STATUS_OK, "text/plain; charset=utf-8", BYTES("ok\n"));
     } else {
-        http_answer_status(request, ADMIN_PAGES_UNAVAILABLE, detail.err, detail.text);
+        http_answer_status(request, STATUS_UNAVAILABLE, detail.err, detail.text);
     }
 }
 
 /* What is archived belongs to others, and to walk through all of it would never end. */
 static void answer_robots(struct http_request *request) {
-    http_answer(request, ADMIN_PAGES_OK, "text/plain; charset=utf-8",
+    http_answer(request, STATUS_OK, "text/plain; charset=utf-8",
                 BYTES("User-agent: *\nDisallow: /web/\nDisallow: /save\nDisallow: /cdx\nDisallow: /details/\n"
                       "Disallow: /compare/\nDisallow: /search\nDisallow: /api/\nDisallow: /login\n"));
 }
@@ -171,7 +171,7 @@ static void answer_favicon(struct http_request *request) {
     const struct asset *icon = assets_find(BYTES("icon.svg"));
     ASSERT(icon != NULL);
     http_add_header(request, MHD_HTTP_HEADER_CACHE_CONTROL, "public, max-age=86400");
-    http_answer(request, ADMIN_PAGES_OK, icon->type, icon->data);
+    http_answer(request, STATUS_OK, icon->type, icon->data);
 }
 
 /* ---- logging in and out ---- */
@@ -214,7 +214,7 @@ static void answer_login(struct http_request *request) {
         sheet_html(&sheet, "<p>Reading needs no login. Saving pages and changing jobs does.\n");
         admin_pages_put_login(&sheet);
     }
-    sheet_answer(&sheet, ADMIN_PAGES_OK);
+    sheet_answer(&sheet, STATUS_OK);
 }
 
 static void post_login(struct http_request *request) {

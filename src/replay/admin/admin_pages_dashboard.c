@@ -203,7 +203,7 @@ void admin_pages_dashboard(struct http_request *request) {
     } else {
         sheet_begin(&sheet, admin_pages_replay(request), request, "Dashboard", SHEET_DASHBOARD);
         put_dashboard(&sheet, admin_pages, status, &arena);
-        sheet_answer(&sheet, ADMIN_PAGES_OK);
+        sheet_answer(&sheet, STATUS_OK);
     }
     arena_done(&arena);
 }

@@ -113,7 +113,7 @@ static struct asking *asking_new(struct http_request *request) {
 static void answer_payload(struct http_request *request, const struct admin_pages_find *find) {
     http_add_header(request, "Content-Disposition", "attachment");
     http_add_header(request, "X-Content-Type-Options", "nosniff");
-    http_answer(request, ADMIN_PAGES_OK, "application/octet-stream", buf_bytes(&find->text));
+    http_answer(request, STATUS_OK, "application/octet-stream", buf_bytes(&find->text));
 }
 
 /* Called again when the others have answered. */
@@ -143,7 +143,7 @@ static void answer_asking(struct http_request *request,
     } else if (asking->find.wants_payload) {
         answer_payload(request, &asking->find);
     } else {
-        http_answer_json(request, ADMIN_PAGES_OK, "no-store", &asking->find.text);
+        http_answer_json(request, STATUS_OK, "no-store", &asking->find.text);
     }
 }
 

@@ -19,7 +19,7 @@ void admin_pages_groups(struct http_request *request) {
                                       : err_set(&detail, ERR_NOT_FOUND, "no group has so long a name");
     buf_done(&name);
     if (err == ERR_OK) {
-        http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
+        http_answer_json(request, STATUS_OK, "no-store", &text);
     } else {
         buf_done(&text);
         admin_pages_answer_error(request, err, &detail);
@@ -48,8 +48,7 @@ void admin_pages_group_picture(struct http_request *request) {
                                                                 is_dot, &text, &detail)
                         : err;
     if (err == ERR_OK) {
-        http_answer(request, ADMIN_PAGES_OK, is_dot ? "text/vnd.graphviz" : "image/svg+xml",
-                    buf_bytes(&text));
+        http_answer(request, STATUS_OK, is_dot ? "text/vnd.graphviz" : "image/svg+xml", buf_bytes(&text));
     } else {
         admin_pages_answer_error(request, err, &detail);
     }

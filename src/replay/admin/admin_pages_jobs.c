@@ -145,7 +145,7 @@ static void answer_page(struct http_request *request) {
         sheet_html(&sheet, "<p>To add, pause or remove jobs, log in.\n");
         admin_pages_put_login(&sheet);
     }
-    sheet_answer(&sheet, ADMIN_PAGES_OK);
+    sheet_answer(&sheet, STATUS_OK);
     arena_done(&arena);
 }
 
@@ -229,7 +229,7 @@ static void answer_list(struct http_request *request) {
         job_view_put(&jobs[i], &json);
     }
     json_end(&json);
-    http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
+    http_answer_json(request, STATUS_OK, "no-store", &text);
     arena_done(&arena);
 }
 
@@ -249,7 +249,7 @@ static void answer_one(struct http_request *request) {
         buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
         json_init(&json, &text);
         job_view_put(&job, &json);
-        http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
+        http_answer_json(request, STATUS_OK, "no-store", &text);
     }
     arena_done(&arena);
 }
@@ -277,7 +277,7 @@ static void api_add(struct http_request *request) {
     if (err != ERR_OK) {
         admin_pages_answer_error(request, err, &detail);
     } else {
-        answer_done(request, ADMIN_PAGES_CREATED, name, "added");
+        answer_done(request, STATUS_CREATED, name, "added");
     }
 }
 
@@ -293,7 +293,7 @@ static void api_change(struct http_request *request) {
     size_t slash = bytes_find_byte(rest, '/');
     snprintf(name, sizeof name, "%.*s", BYTES_ARG(bytes_slice(rest, 0, slash)));
     bool is_pause = bytes_ends_with(rest, BYTES("/pause"));
-    answer_done(request, ADMIN_PAGES_OK, name,
+    answer_done(request, STATUS_OK, name,
                 is_pause                                  ? "paused"
                 : bytes_ends_with(rest, BYTES("/resume")) ? "resumed"
                                                           : "removed");
@@ -309,7 +309,7 @@ static void api_remove(struct http_request *request) {
     }
     char name[ADMIN_PAGES_NAME_SIZE_MAX];
     snprintf(name, sizeof name, "%.*s", BYTES_ARG(http_request_rest(request)));
-    answer_done(request, ADMIN_PAGES_OK, name, "removed");
+    answer_done(request, STATUS_OK, name, "removed");
 }
 
 /* ---- saving a page ---- */
@@ -339,7 +339,7 @@ static void answer_save_page(struct http_request *request) {
     admin_pages_put_login(&sheet);
     put_save_form(&sheet, buf_bytes(&url));
     buf_done(&url);
-    sheet_answer(&sheet, ADMIN_PAGES_OK);
+    sheet_answer(&sheet, STATUS_OK);
 }
 
 static void answer_begun(struct http_request *request, struct bytes url, const char *id) {
@@ -356,7 +356,7 @@ static void answer_begun(struct http_request *request, struct bytes url, const c
     json_bytes(&json, "url", url);
     json_text(&json, "job_id", id);
     json_end(&json);
-    http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
+    http_answer_json(request, STATUS_OK, "no-store", &text);
 }
 
 static void jobs_save(struct http_request *request, struct bytes url) {
@@ -368,7 +368,7 @@ static void jobs_save(struct http_request *request, struct bytes url) {
         answer_begun(request, url, id);
     } else if (err == ERR_BUSY) {
         http_add_header(request, MHD_HTTP_HEADER_RETRY_AFTER, "10");
-        admin_pages_answer_problem(request, ADMIN_PAGES_TOO_MANY, err, err_detail_text(&detail, err));
+        admin_pages_answer_problem(request, STATUS_TOO_MANY, err, err_detail_text(&detail, err));
     } else {
         admin_pages_answer_error(request, err, &detail);
     }
@@ -385,7 +385,7 @@ static void post_save(struct http_request *request) {
     if (is_given) {
         jobs_save(request, bytes_trim(buf_bytes(&url)));
     } else {
-        admin_pages_answer_problem(request, ADMIN_PAGES_BAD_REQUEST, ERR_INVALID, "which page? send url=…");
+        admin_pages_answer_problem(request, STATUS_BAD_REQUEST, ERR_INVALID, "which page? send url=…");
     }
     buf_done(&url);
 }
@@ -440,14 +440,14 @@ static void answer_save_status(struct http_request *request) {
         struct sheet sheet;
         sheet_begin(&sheet, admin_pages_replay(request), request, "Saving a page", SHEET_NONE);
         put_outcome(&sheet, &save);
-        sheet_answer(&sheet, ADMIN_PAGES_OK);
+        sheet_answer(&sheet, STATUS_OK);
     } else {
         struct buf text;
         struct json json;
         buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
         json_init(&json, &text);
         save_view_put(&save, &json);
-        http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
+        http_answer_json(request, STATUS_OK, "no-store", &text);
     }
     arena_done(&arena);
 }

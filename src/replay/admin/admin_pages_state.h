@@ -9,13 +9,6 @@
 enum {
     ADMIN_PAGES_BODY_SIZE_MAX = 8 << 20, /* of a request: seeds may be many */
     ADMIN_PAGES_URL_SIZE_MAX = 64 << 10,
-    ADMIN_PAGES_OK = 200,
-    ADMIN_PAGES_CREATED = 201,
-    ADMIN_PAGES_ACCEPTED = 202,
-    ADMIN_PAGES_SEE_OTHER = 303,
-    ADMIN_PAGES_BAD_REQUEST = 400,
-    ADMIN_PAGES_TOO_MANY = 429,
-    ADMIN_PAGES_UNAVAILABLE = 503,
 };
 
 static inline struct replay *admin_pages_replay(const struct http_request *request) {

@@ -238,10 +238,14 @@ static void put_decrees(struct buf *out, const struct ring_view *ring) {
 }
 
 void ring_text_put(enum ring_text which, const struct ring_view *ring, struct buf *out) {
-    static void (*const puts[])(struct buf * out, const struct ring_view *ring) = {
-        [RING_TEXT_COPIES] = ring_text_put_copies,  [RING_TEXT_REPAIR] = put_repair, [RING_TEXT_CHECKS] = put_checks,
-        [RING_TEXT_LINKS] = ring_text_put_links,    [RING_TEXT_HOSTS] = put_hosts,   [RING_TEXT_BYTES] = put_bytes,
-        [RING_TEXT_DECREES] = put_decrees};
+    static void (*const puts[])(struct buf * out,
+                                const struct ring_view *ring) = {[RING_TEXT_COPIES] = ring_text_put_copies,
+                                                                 [RING_TEXT_REPAIR] = put_repair,
+                                                                 [RING_TEXT_CHECKS] = put_checks,
+                                                                 [RING_TEXT_LINKS] = ring_text_put_links,
+                                                                 [RING_TEXT_HOSTS] = put_hosts,
+                                                                 [RING_TEXT_BYTES] = put_bytes,
+                                                                 [RING_TEXT_DECREES] = put_decrees};
     bool needs_begin = which == RING_TEXT_LINKS || which == RING_TEXT_HOSTS;
     if (ring->is_begun || !needs_begin) {
         puts[which](out, ring);

@@ -7,8 +7,6 @@
 #include "replay/site/replay.h"
 
 enum {
-    STATUS_OK = 200,
-    STATUS_BAD_REQUEST = 400,
     ERROR_SIZE_MAX = 4 << 10,
     CAPTURES_MAX = 2000, /* that are looked at: a URL with more redirects in a row around that time counts as
                             not archived */

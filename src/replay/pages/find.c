@@ -12,11 +12,6 @@
 #include "replay/site/sheet.h"
 
 enum {
-    STATUS_OK = 200,
-    STATUS_WRONG = 400,
-    STATUS_NOT_FOUND = 404,
-    STATUS_FAILED = 500,
-    STATUS_LATER = 503,
     TIME_DIGITS_MAX = 14,
     SECOND_US = 1000000,
     FIND_JSON_SIZE_MAX = 16 << 20,
@@ -48,12 +43,12 @@ static unsigned find_status(const struct find *find) {
         return STATUS_OK;
     case ERR_INVALID:
     case ERR_LIMIT:
-        return STATUS_WRONG;
+        return STATUS_BAD_REQUEST;
     case ERR_TIMEOUT:
     case ERR_BUSY:
-        return STATUS_LATER;
+        return STATUS_UNAVAILABLE;
     default:
-        return STATUS_FAILED;
+        return STATUS_INTERNAL;
     }
 }
 

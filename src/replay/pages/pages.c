@@ -2,8 +2,6 @@
 
 #include "replay/pages/pages_parts.h"
 
-enum { STATUS_NOT_FOUND = 404 };
-
 static void pages_answer_missing(struct http_request *request) {
     struct replay *replay = http_request_context(request);
     bool is_api = bytes_starts_with(http_request_path(request), BYTES("/api/"));

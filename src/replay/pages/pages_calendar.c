@@ -5,7 +5,7 @@
 #include "replay/pages/pages.h"
 #include "replay/pages/pages_parts.h"
 
-enum { STATUS_OK = 200, STATUS_NOT_FOUND = 404, SPARK_HEIGHT = 24, YEARS_SHOWN_MAX = 60 };
+enum { SPARK_HEIGHT = 24, YEARS_SHOWN_MAX = 60 };
 
 static const int64_t DAY_US = INT64_C(86400) * 1000000;
 
@@ -543,7 +543,7 @@ void pages_calendar_json(struct http_request *request) {
     if (err == ERR_OK) {
         calendar_put_json(&json, calendar);
         calendar_free(calendar);
-        http_answer_json(request, PAGES_OK, "no-cache", &text);
+        http_answer_json(request, STATUS_OK, "no-cache", &text);
     } else {
         pages_answer_error(replay, request, err, &detail);
     }

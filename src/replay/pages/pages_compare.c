@@ -4,7 +4,7 @@
 #include "replay/pages/pages_diff.h"
 #include "replay/pages/pages_parts.h"
 
-enum { STATUS_OK = 200, CONTEXT_LINES = 3, LINE_SHOWN_MAX = 2000 };
+enum { CONTEXT_LINES = 3, LINE_SHOWN_MAX = 2000 };
 
 /* One of the two captures. */
 struct version {

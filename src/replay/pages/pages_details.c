@@ -8,8 +8,6 @@
 #include "store/volume/volume_record.h"
 
 enum {
-    STATUS_OK = 200,
-    STATUS_FOUND = 302,
     LOCATION_SIZE_MAX =
         6000, /* longer URLs, percent-encoded, have no room in a header: they are shown at once */
     HEAD_SHOWN_MAX = 64 << 10,
@@ -396,7 +394,7 @@ static enum err answer_json(void *context, const struct capture *capture, struct
         buf_init(&text, PAGES_JSON_SIZE_MAX);
         json_init(&json, &text);
         details_put_json(&json, &details);
-        http_answer_json(asked->request, PAGES_OK, "no-cache", &text);
+        http_answer_json(asked->request, STATUS_OK, "no-cache", &text);
     }
     details_done(&details);
     return err;

@@ -126,7 +126,7 @@ static enum err answer_embeds(void *context, const struct capture *capture, stru
     enum err err = find_embeds(&embeds, asked->reader, capture, detail);
     err = err == ERR_OK ? put_parts(&json, asked->reader, &embeds, time_us) : err;
     if (err == ERR_OK) {
-        http_answer_json(asked->request, PAGES_OK, "no-cache", &text);
+        http_answer_json(asked->request, STATUS_OK, "no-cache", &text);
     }
     buf_done(&text);
     buf_done(&embeds.urls);

@@ -6,7 +6,6 @@
 #include "replay/survey/survey.h"
 
 enum {
-    STATUS_OK = 200,
     HOSTS_SHOWN_MAX = 25,
     TYPES_SHOWN_MAX = 12,
     CHART_WIDTH = 960,
@@ -462,7 +461,7 @@ void pages_holdings_json(struct http_request *request) {
         put_months_json(&json, snapshot);
         put_volumes_json(&json, snapshot);
         json_end(&json);
-        http_answer_json(request, PAGES_OK, "no-cache", &text);
+        http_answer_json(request, STATUS_OK, "no-cache", &text);
     }
     survey_release(snapshot);
     archive_reader_end(reader);

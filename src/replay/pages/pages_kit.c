@@ -3,7 +3,7 @@
 #include "base/utc.h"
 #include "http/server/form.h"
 
-enum { STATUS_OK = 200, STATUS_BLOCKED = 451, LOCATION_SIZE_MAX = 4 * URL_SIZE_MAX };
+enum { LOCATION_SIZE_MAX = 4 * URL_SIZE_MAX };
 
 static const char *const views[] = {[PAGES_VIEW_PAGE] = "view=page",
                                     [PAGES_VIEW_TEXT] = "view=text",

@@ -65,6 +65,6 @@ void pages_answer_asked(struct http_request *request,
 void pages_answer_error(struct replay *replay, struct http_request *request, enum err err,
                         const struct err_detail *detail);
 
-enum { PAGES_OK = 200, PAGES_JSON_SIZE_MAX = 16 << 20 };
+enum { PAGES_JSON_SIZE_MAX = 16 << 20 };
 
 #endif

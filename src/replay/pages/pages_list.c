@@ -7,7 +7,6 @@
  * goes on from there.
  */
 enum {
-    STATUS_OK = 200,
     ROWS_MAX = 100,
     LOOKED_AT_MAX = 100000,
     FILTER_SIZE_MAX = 200,

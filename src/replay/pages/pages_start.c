@@ -4,8 +4,6 @@
 #include "replay/survey/survey.h"
 
 enum {
-    STATUS_OK = 200,
-    STATUS_FOUND = 302,
     QUESTION_SIZE_MAX = 2000,
     LOCATION_SIZE_MAX = 3 * QUESTION_SIZE_MAX + 64,
     RECENT_MAX = 8,
@@ -330,7 +328,7 @@ void pages_suggest(struct http_request *request) {
         suggest(replay, &out, bytes_trim(buf_bytes(&question)));
         json_close(&json);
         json_close(&json);
-        http_answer_json(request, PAGES_OK, "no-cache", &text);
+        http_answer_json(request, STATUS_OK, "no-cache", &text);
     }
     buf_done(&text);
     buf_done(&question);

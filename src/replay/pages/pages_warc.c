@@ -10,8 +10,6 @@
  * its payload behind its own head; "not modified" as the earlier answer, at this date. As `mnemon export`
  * does it.
  */
-enum { STATUS_OK = 200 };
-
 struct parcel {
     struct archive_reader *reader;
     struct capture capture;

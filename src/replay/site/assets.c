@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-enum { STATUS_OK = 200, STATUS_NOT_MODIFIED = 304, ETAG_SIZE_MAX = 32 };
+enum { ETAG_SIZE_MAX = 32 };
 
 const struct asset *assets_find(struct bytes name) {
     for (const struct asset *asset = assets; asset->name != NULL; asset++) {

@@ -96,7 +96,7 @@ void memento_add_datetime(struct http_request *request, int64_t time_us) {
     http_add_header(request, "Memento-Datetime", utc_format_rfc1123(time_us, date));
 }
 
-enum { STATUS_OK = 200, PIECE_SIZE = 16 << 10, PENDING_SIZE_MAX = 1 << 20, SECOND_US = 1000000 };
+enum { PIECE_SIZE = 16 << 10, PENDING_SIZE_MAX = 1 << 20, SECOND_US = 1000000 };
 
 enum timemap_format { TIMEMAP_LINK, TIMEMAP_JSON, TIMEMAP_CDX };
 
