@@ -1,13 +1,13 @@
 /*
  * routes - the archive over HTTP: all its paths, put together.
  *
- *      wayback.h    /web/…              replay, calendar and list of a URL (pages.h draws them)
- *      memento.h    /web/timemap/…      TimeMaps; the TimeGate is /web/URL
- *      cdx.h        /cdx /cdx/search/cdx /wayback/available
- *      pages.h      / /list /details /compare /holdings    for people
- *      find.h       /search             full text
- *      admin_pages.h       /save /jobs /dashboard /login /metrics /api/v1/…    what the node does, and may be
- * told assets.h     /static/            style sheets and scripts, embedded in the program
+ *      wayback.h       /web/…                      replay, calendar and list of a URL (pages.h draws them)
+ *      memento.h       /web/timemap/…              TimeMaps; the TimeGate is /web/URL
+ *      cdx.h           /cdx /cdx/search/cdx /wayback/available
+ *      pages.h         / /list /details /compare /holdings      for people
+ *      find.h          /search                     full text
+ *      admin_pages.h   /save /jobs /dashboard /login /metrics /api/v1/…   the node, for its operator
+ *      assets.h        /static/                    style sheets and scripts, embedded in the program
  */
 #ifndef MNEMON_REPLAY_ROUTES_H
 #define MNEMON_REPLAY_ROUTES_H

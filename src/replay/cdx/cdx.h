@@ -4,9 +4,13 @@
  *
  *      cdx_query.h     parameters of a request (cdx_filter.h: filter=, cdx_field.h: fields)
  *      cdx_run.h       the captures that are meant
- *      cdx_output.h    them as lines
- *      cdx_answer.h    all of it, piece by piece
- *      available.h     /wayback/available
+ *      cdx_answer.h    them as lines, piece by piece
+ *
+ *      /wayback/available?url=example.org&timestamp=2020
+ *      {"url": "example.org", "archived_snapshots": {"closest": {"status": "200", "available": true,
+ *       "url": "http://HOST/web/20200102030405/http://example.org/", "timestamp": "20200102030405"}}}
+ *
+ * That is the closest capture that was answered with status 200 and may be seen; {} if there is none.
  */
 #ifndef MNEMON_REPLAY_CDX_CDX_H
 #define MNEMON_REPLAY_CDX_CDX_H

@@ -1,8 +1,8 @@
 /*
  * cdx_filter - one filter= of a CDX query.
  *
- *      Internet Archive   [!]field:regex         all of the field must match; without "field:", the whole
- * line pywb               [!]field:text          the field has the text in it
+ *      Internet Archive   [!]field:regex         all of the field matches; without "field:", the whole line
+ *      pywb               [!]field:text          the field has the text in it
  *                         [!]=field:text         is the text
  *                         [!]~field:regex        begins with what matches
  *

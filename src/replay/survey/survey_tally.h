@@ -7,15 +7,15 @@
  *
  *      add … add, sort, add_size for every block, settle; add … add, sort …
  *
- * Memory is bounded by the maxima of survey.h: some 50 MB with 100,000 hosts and as many captures without a
- * size as there may be. Private to survey*.c.
+ * Memory is bounded by the maxima of survey_snapshot.h: some 50 MB with 100,000 hosts and as many captures
+ * without a size as there may be. Private to survey.c.
  */
 #ifndef MNEMON_REPLAY_SURVEY_SURVEY_TALLY_H
 #define MNEMON_REPLAY_SURVEY_SURVEY_TALLY_H
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "replay/survey/survey.h"
+#include "replay/survey/survey_snapshot.h"
 
 enum { SURVEY_UNSIZED_MAX = 1 << 20 };
 
@@ -76,8 +76,5 @@ void survey_tally_settle(struct survey_tally *tally);
 /* A snapshot of it, with one reference; NULL: out of memory. Time, volumes and flags are the caller's. */
 struct survey_snapshot *survey_tally_snapshot(const struct survey_tally *tally,
                                               const struct survey_volume *volumes, size_t volumes_count);
-
-/* One more reference; survey_release() drops it. */
-void survey_keep(const struct survey_snapshot *snapshot);
 
 #endif
