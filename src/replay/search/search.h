@@ -27,6 +27,7 @@
 
 #include "base/arena.h"
 #include "replay/archive/archive.h"
+#include "replay/search/search_words.h"
 #include "run/pool.h"
 
 struct search;
@@ -34,15 +35,10 @@ struct search;
 enum {
     SEARCH_ASKERS_COUNT = 2,
     SEARCH_JOBS_MAX = 32, /* waiting for an asker */
-    SEARCH_WORDS_SIZE_MAX = 1024,
-    SEARCH_TERMS_MAX = 32,
     SEARCH_LIMIT_MAX = 100,
     SEARCH_OFFSET_MAX = 10000,
     SEARCH_TIME_MAX_US = 2000000, /* of one question */
 };
-
-/* Around the words that were found, in snippets; neither is ever part of a text. */
-enum { SEARCH_MARK_START = 2, SEARCH_MARK_END = 3 };
 
 /* 0 or NULL stands for the default in parentheses. */
 struct search_config {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "replay/search/search.h"
+#include "replay/search/search_words.h"
 
 enum {
     CONTEXT_TOKENS = 8, /* before the first word that is shown */

@@ -3,7 +3,6 @@
 #include <unictype.h>
 
 #include "base/utf8.h"
-#include "replay/search/search.h"
 
 /* FTS5 gathers all places of all words that begin so in memory, and cannot be stopped meanwhile. */
 enum { PREFIX_SIZE_MIN = 3 };
