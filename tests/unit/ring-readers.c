@@ -1,6 +1,6 @@
 /* Who reads an archive whose captures other nodes hold, and list: the pages for people, the proxy. */
 #include "http-client.h"
-#include "node/proxy/proxy_worker.h"
+#include "node/proxy/proxy_jobs.h"
 #include "node/ring_services_state.h"
 #include "replay/pages/pages.h"
 #include "ring-reader-fixture.h"

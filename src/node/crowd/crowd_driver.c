@@ -3,10 +3,313 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/json.h"
+#include "base/whole_file.h"
 #include "net/datagram.h"
+#include "net/identity.h"
 #include "node/crowd/crowd_driver_state.h"
+#include "node/transport/peers_file.h"
 #include "node/transport/transport.h"
+
+/* ---- nodes that did not give what they had offered ---- */
+
+static const uint64_t DISTRUST_US = UINT64_C(600) * 1000000;
+
+/* By key: an address may belong to another node later. */
+bool crowd_driver_distrusts(const struct crowd_driver *crowd_driver, const struct peer *peer) {
+    return standing_holds(&crowd_driver->standing, STANDING_DOUBTED, peer_key(peer),
+                          crowd_driver_now_us(crowd_driver));
+}
+
+static void crowd_driver_drop(struct crowd_driver *crowd_driver, const struct peer *peer) {
+    if (crowd_driver->drops_count < CROWD_DRIVER_DROPS_MAX) {
+        crowd_driver->drops[crowd_driver->drops_count++] = *peer;
+    }
+}
+
+static void forget_contact(struct crowd_driver *crowd_driver, const struct peer *peer) {
+    for (size_t i = 0; i < crowd_driver->contacts_count; i++) {
+        if (peer_same_key(&crowd_driver->contacts[i].peer, peer)) {
+            crowd_driver->contacts[i--] = crowd_driver->contacts[--crowd_driver->contacts_count];
+            crowd_driver->contacts_changed = true;
+        }
+    }
+}
+
+static void forget_hits(struct crowd_driver *crowd_driver, const struct peer *peer) {
+    for (size_t i = 0; i < CROWD_DRIVER_SEARCHES_MAX; i++) {
+        struct crowd_driver_search *search = &crowd_driver->searches[i];
+        for (size_t j = 0; j < search->hits_count; j++) {
+            if (peer_same_key(&search->hits[j].holder, peer)) {
+                search->hits[j--] = search->hits[--search->hits_count];
+                search->is_spoiled = true;
+            }
+        }
+    }
+}
+
+static void run(void *context) {
+    crowd_driver_take_wants(context);
+}
+
+void crowd_driver_distrust(struct crowd_driver *crowd_driver, const struct peer *peer) {
+    pthread_mutex_lock(&crowd_driver->lock);
+    if (!crowd_driver_distrusts(crowd_driver, peer)) {
+        uint64_t now_us = crowd_driver_now_us(crowd_driver);
+        standing_note(&crowd_driver->standing, STANDING_DOUBTED, peer_key(peer), now_us,
+                      now_us + DISTRUST_US);
+        crowd_driver->totals.distrusted_count++;
+        crowd_driver->distrusts_some = true;
+    }
+    forget_contact(crowd_driver, peer);
+    forget_hits(crowd_driver, peer);
+    crowd_driver_drop(crowd_driver, peer);
+    pthread_mutex_unlock(&crowd_driver->lock);
+    (void)transport_post(crowd_driver->config.transport, run,
+                         crowd_driver); /* else with the next news of the ring */
+}
+
+bool crowd_driver_is_distrusted(struct crowd_driver *crowd_driver, const struct peer *peer) {
+    pthread_mutex_lock(&crowd_driver->lock);
+    bool is_distrusted = crowd_driver_distrusts(crowd_driver, peer);
+    pthread_mutex_unlock(&crowd_driver->lock);
+    return is_distrusted;
+}
+
+/* ---- DIRECTORY/crowd-contacts: nodes by which this one finds the crowd again ---- */
+
+enum { PATH_SIZE_MAX = 4096 + 64, MODE = 0600 };
+
+static const char mark[] = "mncc";
+_Static_assert((int)CROWD_DRIVER_CONTACTS_MAX <= (int)PEERS_FILE_COUNT_MAX, "a list has room for them");
+
+static const char *path_of(const char *directory, char out[PATH_SIZE_MAX]) {
+    snprintf(out, PATH_SIZE_MAX, "%s/crowd-contacts", directory);
+    return out;
+}
+
+size_t crowd_driver_files_read(const char *directory, struct peer out[CROWD_DRIVER_CONTACTS_MAX]) {
+    char path[PATH_SIZE_MAX];
+    struct buf bytes;
+    buf_init(&bytes, PEERS_FILE_SIZE_MAX);
+    enum err err = whole_file_read(path_of(directory, path), &bytes, NULL);
+    size_t count =
+        err == ERR_OK ? peers_file_read(mark, buf_bytes(&bytes), out, CROWD_DRIVER_CONTACTS_MAX) : 0;
+    buf_done(&bytes);
+    return count;
+}
+
+enum err crowd_driver_files_write(const char *directory, const struct peer *peers, size_t count) {
+    char path[PATH_SIZE_MAX];
+    uint8_t memory[PEERS_FILE_SIZE_MAX];
+    return whole_file_replace(path_of(directory, path), peers_file_write(mark, peers, count, memory), MODE,
+                              NULL);
+}
+
+/* ---- contacts, for a node that is alone: members of the ring, and nodes that were heard lately ---- */
+
+enum { PICKS_MAX = 64, MEMBERS_SHARE = CROWD_CONTACTS_MAX / 2 };
+static const uint64_t JOIN_WAIT_US = 2 * 1000000;
+static const uint64_t JOIN_WAIT_US_MAX = 60 * 1000000;
+static const uint64_t WRITE_US = 10 * 1000000; /* between two writes of the file */
+
+/* ---- those who spoke ---- */
+
+static struct crowd_driver_contact *find_contact(struct crowd_driver *crowd_driver,
+                                                 const struct address *address) {
+    for (size_t i = 0; i < crowd_driver->contacts_count; i++) {
+        if (address_equal(&crowd_driver->contacts[i].peer.address, address)) {
+            return &crowd_driver->contacts[i];
+        }
+    }
+    return NULL;
+}
+
+/* A free place, or that of who has been silent for longest. */
+static struct crowd_driver_contact *place_for_contact(struct crowd_driver *crowd_driver) {
+    if (crowd_driver->contacts_count < CROWD_DRIVER_CONTACTS_MAX) {
+        return &crowd_driver->contacts[crowd_driver->contacts_count++];
+    }
+    struct crowd_driver_contact *oldest = &crowd_driver->contacts[0];
+    for (size_t i = 1; i < crowd_driver->contacts_count; i++) {
+        if (crowd_driver->contacts[i].heard_at_us < oldest->heard_at_us) {
+            oldest = &crowd_driver->contacts[i];
+        }
+    }
+    return oldest;
+}
+
+static void crowd_driver_hear(struct crowd_driver *crowd_driver, const struct peer *peer) {
+    uint64_t now = crowd_driver_now_us(crowd_driver);
+    pthread_mutex_lock(&crowd_driver->lock);
+    struct crowd_driver_contact *contact = find_contact(crowd_driver, &peer->address);
+    bool is_known = contact != NULL && peer_equal(&contact->peer, peer);
+    if (is_known) {
+        contact->heard_at_us = now;
+    } else if (!crowd_driver_distrusts(crowd_driver, peer)) {
+        contact = contact != NULL ? contact : place_for_contact(crowd_driver);
+        *contact = (struct crowd_driver_contact){.peer = *peer, .heard_at_us = now};
+        crowd_driver->contacts_changed = true;
+    }
+    pthread_mutex_unlock(&crowd_driver->lock);
+}
+
+void crowd_driver_beat(struct crowd_driver *crowd_driver) {
+    struct peer peers[CROWD_DRIVER_CONTACTS_MAX];
+    uint64_t now = crowd_driver_now_us(crowd_driver);
+    pthread_mutex_lock(&crowd_driver->lock);
+    bool is_due =
+        crowd_driver->contacts_changed && (now >= crowd_driver->write_at_us || crowd_driver->is_stopped);
+    size_t count = crowd_driver->contacts_count;
+    for (size_t i = 0; i < count; i++) {
+        peers[i] = crowd_driver->contacts[i].peer;
+    }
+    if (is_due) {
+        crowd_driver->contacts_changed = false;
+        crowd_driver->write_at_us = now + WRITE_US;
+    }
+    pthread_mutex_unlock(&crowd_driver->lock);
+    if (is_due && crowd_driver_files_write(crowd_driver->config.directory, peers, count) != ERR_OK) {
+        pthread_mutex_lock(&crowd_driver->lock);
+        crowd_driver->contacts_changed = true; /* the disk is full or gone: tried again */
+        pthread_mutex_unlock(&crowd_driver->lock);
+    }
+}
+
+/* ---- members of the ring ---- */
+
+static bool is_among(const struct peer *peers, size_t count, const struct address *address) {
+    for (size_t i = 0; i < count; i++) {
+        if (address_equal(&peers[i].address, address)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_member(struct crowd_driver *crowd_driver, const struct peer *peer) {
+    bool is_new = peer->address.port != 0 &&
+                  !address_equal(&peer->address, &crowd_driver->crowd_config.self.address) &&
+                  !is_among(crowd_driver->members, crowd_driver->members_count, &peer->address);
+    if (is_new && crowd_driver->members_count < CROWD_CONTACTS_MAX) {
+        crowd_driver->members[crowd_driver->members_count++] = *peer;
+    }
+}
+
+/* At random, so that those who come at the same time do not all turn to the same; then our neighbours. */
+static void look_for_members(struct crowd_driver *crowd_driver, const struct ring *ring) {
+    uint32_t known_count = ring_known_count(ring);
+    crowd_driver->members_count = 0;
+    for (size_t i = 0; i < PICKS_MAX && known_count > 0 && crowd_driver->members_count < MEMBERS_SHARE; i++) {
+        struct ring_known known = ring_known_at(ring, (uint32_t)prng_below(&crowd_driver->prng, known_count));
+        if (known.misses_count == 0) {
+            add_member(crowd_driver, &known.vnode.peer);
+        }
+    }
+    for (uint8_t i = 0; i < ring_list_size(ring) && ring_is_member(ring, 0); i++) {
+        const struct vnode *successor = ring_successor(ring, 0, i);
+        if (successor != NULL) {
+            add_member(crowd_driver, &successor->peer);
+        }
+    }
+}
+
+/* ---- joining ---- */
+
+static size_t neighbours_wanted(const struct crowd_driver *crowd_driver) {
+    size_t quarter = crowd_driver->crowd_config.view_size / 4;
+    return quarter > 0 ? quarter : 1;
+}
+
+struct chosen {
+    struct peer peers[CROWD_CONTACTS_MAX];
+    size_t count;
+};
+
+static void add_contact(struct crowd_driver *crowd_driver, const struct crowd_neighbour *view,
+                        size_t view_count, const struct peer *peer, size_t count_max,
+                        struct chosen *contacts) {
+    bool is_wanted =
+        contacts->count < count_max && !is_among(contacts->peers, contacts->count, &peer->address);
+    for (size_t i = 0; i < view_count && is_wanted; i++) {
+        is_wanted = !address_equal(&view[i].peer.address, &peer->address);
+    }
+    pthread_mutex_lock(&crowd_driver->lock);
+    is_wanted = is_wanted && !crowd_driver_distrusts(crowd_driver, peer);
+    pthread_mutex_unlock(&crowd_driver->lock);
+    if (is_wanted) {
+        contacts->peers[contacts->count++] = *peer;
+    }
+}
+
+/* Half of them of the ring, the others from those who spoke; who is in the view need not be asked. */
+static void choose_contacts(struct crowd_driver *crowd_driver, const struct crowd_neighbour *view,
+                            size_t view_count, struct chosen *contacts) {
+    struct peer heard[PICKS_MAX];
+    size_t heard_count = 0;
+    pthread_mutex_lock(&crowd_driver->lock);
+    for (; heard_count < PICKS_MAX && crowd_driver->contacts_count > 0; heard_count++) {
+        heard[heard_count] =
+            crowd_driver->contacts[prng_below(&crowd_driver->prng, crowd_driver->contacts_count)].peer;
+    }
+    pthread_mutex_unlock(&crowd_driver->lock);
+    for (size_t i = 0; i < crowd_driver->members_count; i++) {
+        add_contact(crowd_driver, view, view_count, &crowd_driver->members[i], MEMBERS_SHARE, contacts);
+    }
+    for (size_t i = 0; i < heard_count; i++) {
+        add_contact(crowd_driver, view, view_count, &heard[i], CROWD_CONTACTS_MAX, contacts);
+    }
+}
+
+/* It helped: at once again. It did not: they are gone or there are no more, wait longer. */
+static void back_off(struct crowd_driver *crowd_driver, size_t view_count, uint64_t now) {
+    if (view_count > crowd_driver->joined_with_count) {
+        crowd_driver->join.tries_count = 0;
+    }
+    retry_sent_doubling(&crowd_driver->join, JOIN_WAIT_US, JOIN_WAIT_US_MAX, now);
+    crowd_driver->joined_with_count = view_count;
+}
+
+static void crowd_driver_join(struct crowd_driver *crowd_driver) {
+    struct crowd_neighbour view[CROWD_VIEW_MAX];
+    uint8_t memory[STEP_MESSAGE_SIZE_MAX];
+    struct chosen contacts = {.count = 0};
+    uint64_t now = crowd_driver_now_us(crowd_driver);
+    size_t view_count = crowd_neighbours(crowd_driver->crowd, view);
+    if (view_count >= neighbours_wanted(crowd_driver)) {
+        crowd_driver->join.tries_count = 0;
+        return;
+    }
+    if (!retry_is_due(&crowd_driver->join, now)) {
+        return;
+    }
+    choose_contacts(crowd_driver, view, view_count, &contacts);
+    if (contacts.count == 0) {
+        return;
+    }
+    back_off(crowd_driver, view_count, now);
+    pthread_mutex_lock(&crowd_driver->lock);
+    crowd_driver->totals.rejoins_count++;
+    pthread_mutex_unlock(&crowd_driver->lock);
+    struct event event = {.kind = EVENT_COMMAND, .code = CROWD_JOIN};
+    event.bytes = crowd_write_contacts(contacts.peers, contacts.count, memory);
+    crowd_driver_step(crowd_driver, &event);
+}
+
+void crowd_driver_news(struct crowd_driver *crowd_driver, const struct ring *ring) {
+    struct crowd_neighbour view[CROWD_VIEW_MAX];
+    if (crowd_driver->crowd == NULL || crowd_driver->is_stopped) {
+        return;
+    }
+    if (crowd_neighbours(crowd_driver->crowd, view) < neighbours_wanted(crowd_driver)) {
+        look_for_members(crowd_driver, ring);
+    }
+    crowd_driver_join(crowd_driver);
+    crowd_driver_repeat_spoiled(crowd_driver);
+    crowd_driver_take_wants(crowd_driver);
+}
 
 enum {
     ANSWER_HEAD_SIZE = 8 + 2,
@@ -260,4 +563,117 @@ void crowd_driver_wake(struct crowd_driver *crowd_driver) {
         crowd_driver_take_wants(crowd_driver);
         crowd_driver_join(crowd_driver);
     }
+}
+
+/* ---- what people are shown ---- */
+
+static const char *const kinds[] = {[CROWD_CYCLON] = "cyclon", [CROWD_PROOFS] = "proofs"};
+static const char *const parts[CROWD_PARTS_COUNT] = {
+    [CROWD_FULL] = "full",
+    [CROWD_QUERY_ONLY] = "query-only",
+    [CROWD_TUNNEL] = "tunnel",
+    [CROWD_MUTE] = "mute",
+};
+
+static void put_counters(const struct crowd_counters *counters, const struct crowd_driver_totals *totals,
+                         uint64_t open_count, uint64_t waiting_count, struct json *json) {
+    json_open(json, "shuffles");
+    JSON_COUNTS(json, {"begun", counters->shuffles_count}, {"answered", counters->shuffled_count},
+                {"rejected", counters->rejected_count}, {"silent", counters->silent_count},
+                {"served", counters->served_count}, {"joins", counters->joins_count},
+                {"rejoins", totals->rejoins_count});
+    json_close(json);
+    json_open(json, "searches");
+    JSON_COUNTS(json, {"begun", counters->searches_count}, {"found", counters->found_count},
+                {"lost", counters->lost_count}, {"absent", counters->absent_count},
+                {"tries", counters->tries_count}, {"open", open_count}, {"waiting", waiting_count},
+                {"wanted", totals->finds_count}, {"shared", totals->shared_count},
+                {"refused", totals->refused_count}, {"timeouts", totals->timeouts_count});
+    json_close(json);
+    json_open(json, "queries");
+    JSON_COUNTS(json, {"received", counters->queries_count}, {"repeats", counters->repeats_count},
+                {"limited", counters->limited_count}, {"crowded_out", counters->crowded_out_count},
+                {"fruitless", counters->fruitless_count}, {"hits", counters->hits_count},
+                {"forwarded", counters->forwarded_count}, {"reselected", counters->reselected_count},
+                {"relayed", counters->relayed_count});
+    json_close(json);
+    json_open(json, "messages");
+    JSON_COUNTS(json, {"received", counters->received_count}, {"malformed", counters->malformed_count},
+                {"foreign", counters->foreign_count}, {"unasked", counters->unasked_count},
+                {"blamed", counters->blamed_count});
+    json_close(json);
+}
+
+static void put_neighbour(const struct crowd_neighbour *neighbour, struct json *json) {
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    char key[IDENTITY_TEXT_SIZE];
+    json_open(json, NULL);
+    json_text(json, "address", address_format(&neighbour->peer.address, address));
+    json_text(json, "key", identity_key_format(neighbour->peer.key, key));
+    json_count(json, "age", neighbour->age);
+    json_close(json);
+}
+
+/* The lock is held, as below. */
+static uint64_t open_count(const struct crowd_driver *crowd_driver) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < CROWD_DRIVER_SEARCHES_MAX; i++) {
+        count += crowd_driver->searches[i].state != CROWD_DRIVER_FREE;
+    }
+    return count;
+}
+
+static void put_view(const struct crowd_driver *crowd_driver, struct json *json) {
+    const struct crowd_config *config = &crowd_driver->config.crowd;
+    unsigned view_size = config->view_size > 0 ? config->view_size : CROWD_DRIVER_VIEW_SIZE;
+    size_t count = crowd_driver->neighbours_count;
+    json_text(json, "state", count == 0 ? "joining" : count < view_size / 4u ? "alone" : "part");
+    json_text(json, "overlay", kinds[config->kind]);
+    json_text(json, "part", parts[config->part]);
+    JSON_COUNTS(json, {"view_size", view_size},
+                {"fanout", config->fanout > 0 ? config->fanout : CROWD_DRIVER_FANOUT});
+    json_open_list(json, "view");
+    for (size_t i = 0; i < count; i++) {
+        put_neighbour(&crowd_driver->neighbours[i], json);
+    }
+    json_close(json);
+    JSON_COUNTS(json, {"contacts", crowd_driver->contacts_count},
+                {"distrusted", crowd_driver->totals.distrusted_count});
+}
+
+void crowd_driver_put(struct crowd_driver *crowd_driver, struct json *json) {
+    pthread_mutex_lock(&crowd_driver->lock);
+    put_view(crowd_driver, json);
+    put_counters(&crowd_driver->counters, &crowd_driver->totals, open_count(crowd_driver),
+                 crowd_driver->waiting_count, json);
+    pthread_mutex_unlock(&crowd_driver->lock);
+}
+
+void crowd_driver_view(struct crowd_driver *crowd_driver, struct arena *arena, struct crowd_view *view) {
+    const struct crowd_config *config = &crowd_driver->config.crowd;
+    pthread_mutex_lock(&crowd_driver->lock);
+    const struct crowd_counters *counters = &crowd_driver->counters;
+    *view = (struct crowd_view){
+        .overlay = kinds[config->kind],
+        .part = parts[config->part],
+        .view_size = config->view_size > 0 ? config->view_size : CROWD_DRIVER_VIEW_SIZE,
+        .neighbours = arena_take_array(arena, crowd_driver->neighbours_count, sizeof *view->neighbours),
+        .searches_count = counters->searches_count,
+        .found_count = counters->found_count,
+        .lost_count = counters->lost_count,
+        .queries_count = counters->queries_count,
+        .hits_count = counters->hits_count,
+        .forwarded_count = counters->forwarded_count,
+        .limited_count = counters->limited_count,
+        .shuffled_count = counters->shuffled_count,
+        .served_count = counters->served_count,
+        .silent_count = counters->silent_count,
+    };
+    for (size_t i = 0; view->neighbours != NULL && i < crowd_driver->neighbours_count; i++) {
+        char address[ADDRESS_TEXT_SIZE_MAX];
+        const struct peer *peer = &crowd_driver->neighbours[i].peer;
+        view->neighbours[view->neighbours_count++] =
+            arena_text(arena, address_format(&peer->address, address));
+    }
+    pthread_mutex_unlock(&crowd_driver->lock);
 }

@@ -1,4 +1,9 @@
-/* crowd_driver_state - what the files of crowd_driver*.c share. Private to them. */
+/*
+ * crowd_driver_state - the state of crowd_driver.h. Private.
+ *
+ * One machine in several files: crowd_driver.c drives the crowd on the loop and knows contacts, distrust and
+ * JSON; crowd_driver_find.c runs the searches of other threads.
+ */
 #ifndef MNEMON_NODE_CROWD_CROWD_DRIVER_STATE_H
 #define MNEMON_NODE_CROWD_CROWD_DRIVER_STATE_H
 
@@ -127,26 +132,20 @@ static inline uint64_t crowd_driver_now_us(const struct crowd_driver *crowd_driv
     return clock_monotonic_us(crowd_driver->config.clock);
 }
 
-/* crowd_driver.c, the loop: with its time, and all that follows from it. */
+/* crowd_driver.c, on the loop: applies an event with the current time, and all actions that follow. */
 void crowd_driver_step(struct crowd_driver *crowd_driver, struct event *event);
 
-/* crowd_driver_find.c. The loop: what other threads want; CROWD_FOUND and CROWD_LOST. */
+/* crowd_driver_find.c, on the loop: what other threads want; CROWD_FOUND and CROWD_LOST. */
 void crowd_driver_done_searches(struct crowd_driver *crowd_driver);
 void crowd_driver_take_wants(struct crowd_driver *crowd_driver);
 void crowd_driver_repeat_spoiled(struct crowd_driver *crowd_driver);
 void crowd_driver_on_found(struct crowd_driver *crowd_driver, struct bytes bytes);
 void crowd_driver_on_lost(struct crowd_driver *crowd_driver, struct bytes bytes);
 
-/* crowd_driver_trust.c: the lock is held. */
+/* crowd_driver.c; the lock is held. */
 bool crowd_driver_distrusts(const struct crowd_driver *crowd_driver, const struct peer *peer);
-void crowd_driver_drop(struct crowd_driver *crowd_driver,
-                       const struct peer *peer); /* the loop has to be told */
 
-/* crowd_driver_contacts.c, the loop: he spoke; bring contacts where it is time to. */
-void crowd_driver_hear(struct crowd_driver *crowd_driver, const struct peer *peer);
-void crowd_driver_join(struct crowd_driver *crowd_driver);
-
-/* crowd_driver_files.c: what is damaged counts as none. */
+/* crowd_driver.c, the file of contacts: a damaged one counts as none. */
 size_t crowd_driver_files_read(const char *directory, struct peer out[CROWD_DRIVER_CONTACTS_MAX]);
 enum err crowd_driver_files_write(const char *directory, const struct peer *peers, size_t count) MUST_CHECK;
 

@@ -1,4 +1,9 @@
-/* offers_state - what the files of offers*.c share. Private to them. */
+/*
+ * offers_state - the state of offers.h. Private.
+ *
+ * One machine in several files: offers.c puts, loads and reads captures; offers_index.c finds them in memory;
+ * offers_give.c hands them to other nodes and remembers which of them took a copy.
+ */
 #ifndef MNEMON_NODE_CROWD_OFFERS_STATE_H
 #define MNEMON_NODE_CROWD_OFFERS_STATE_H
 
@@ -117,15 +122,6 @@ bool offers_index_add(struct offers *offers, const struct offers_entry *entry);
 void offers_index_remove(struct offers *offers, struct offer *offer); /* its file stays */
 void offers_index_use(struct offers *offers, struct offer *offer, bool is_asked);
 uint32_t offers_heat(struct offers *offers, struct offer *offer); /* now */
-
-/* ---- offers_takers.c; the lock is held ---- */
-
-/* May this node take it now, or go on? */
-bool offers_may_take(struct offers *offers, struct offer *offer, const uint8_t key[PEER_KEY_SIZE]);
-void offers_note_taken(struct offers *offers, struct offer *offer, const struct peer *from,
-                       const struct address *claimed, uint64_t offset, size_t size);
-void offers_name_takers(struct offers *offers, struct offer *offer, const uint8_t key[PEER_KEY_SIZE],
-                        struct captures_answer *answer);
 
 /* offers_give.c: the service. */
 peer_rpc_handler offers_give;

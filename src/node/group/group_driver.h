@@ -13,7 +13,7 @@
  * others nothing.
  *
  * People say what they want in NAME.group ("mnemon group …" writes it, group_files.h); the node looks every
- * second. How a probe is timed: group_driver_probe.c. docs/protocol/group.md, docs/formats/group.md.
+ * second. How a probe is timed: group_driver.c. docs/protocol/group.md, docs/formats/group.md.
  */
 #ifndef MNEMON_NODE_GROUP_GROUP_DRIVER_H
 #define MNEMON_NODE_GROUP_GROUP_DRIVER_H

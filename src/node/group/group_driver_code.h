@@ -1,5 +1,5 @@
 /*
- * group_driver_code - whose is the group of that name? The messages of group_driver_ask.c as bytes.
+ * group_driver_code - whose group is it that has this name? These messages of group_driver_loop.c as bytes.
  *
  *      ASK     0:u8  1:u8  name:string
  *      TELL    0:u8  2:u8  name:string  founder:32  admission:u8  generator:u8  k:u8

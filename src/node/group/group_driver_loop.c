@@ -1,11 +1,207 @@
 /* The groups on the ring's loop: who has which slot, their steps and their time. */
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/wire.h"
 #include "net/datagram.h"
 #include "net/identity.h"
+#include "node/group/group_driver_code.h"
 #include "node/group/group_driver_state.h"
 #include "node/transport/transport.h"
+#include "protocol/ring/membership.h"
+
+/* ---- invitations: those of a ring (protocol/ring/invitation.h), with the id of the group ---- */
+
+enum { US_PER_S = 1000000 };
+_Static_assert((int)GROUP_ID_SIZE == (int)CHARTER_ID_SIZE, "one layout of invitations");
+_Static_assert((int)MEMBERSHIP_SIZE_MAX <= (int)GROUP_PAPERS_SIZE_MAX, "papers hold a membership");
+
+static void sign_membership(const void *signer, const char *context, struct bytes message,
+                 uint8_t out[CHARTER_SIGNATURE_SIZE]) {
+    identity_sign(signer, context, message, out);
+}
+
+static uint64_t now_s(const struct group_driver *group_driver) {
+    return (uint64_t)(clock_wall_us(group_driver->config.clock) / US_PER_S);
+}
+
+/* A token becomes the membership of this node. */
+static bool use_token(struct group_driver *group_driver, const struct group_driver_slot *slot,
+                      struct membership *membership, struct err_detail *detail) {
+    struct invitation invitation;
+    struct identity bearer;
+    uint8_t seed[INVITATION_SEED_SIZE];
+    if (invitation_parse(bytes_trim(bytes_of_string(slot->wish.token)), &group_driver->sha256, &invitation,
+                         seed, detail) != ERR_OK) {
+        return false;
+    }
+    bool is_ours = memcmp(invitation.ring, slot->id, GROUP_ID_SIZE) == 0;
+    if (!is_ours) {
+        (void)err_set(detail, ERR_MISMATCH, "it is for another group");
+    } else if (!invitation.is_bearer) {
+        *membership = (struct membership){.is_there = true, .invitation = invitation};
+    } else if (identity_from_seed(&bearer, seed) == ERR_OK) {
+        membership_bind(membership, &invitation, group_driver->self.key, now_s(group_driver), sign_membership, &bearer);
+        identity_done(&bearer);
+    }
+    sodium_memzero(seed, sizeof seed);
+    return is_ours;
+}
+
+static struct bytes group_driver_write_papers(struct group_driver *group_driver,
+                                              const struct group_driver_slot *slot,
+                                              uint8_t out[GROUP_PAPERS_SIZE_MAX]) {
+    struct membership membership = {0};
+    struct err_detail detail = {0};
+    if (slot->wish.token[0] != '\0' && !use_token(group_driver, slot, &membership, &detail)) {
+        group_driver_note(group_driver, "group \"%s\": the token is not used: %s", slot->wish.name,
+                          err_detail_text(&detail, ERR_INVALID));
+    }
+    return membership_write(&membership, out);
+}
+
+static bool group_driver_papers_are_good(struct group_driver *group_driver,
+                                         const struct group_driver_slot *slot, const struct peer *peer,
+                                         struct bytes papers) {
+    struct membership membership = {0};
+    bool is_read = papers.size > 0 && membership_read(papers, &membership, NULL) == ERR_OK;
+    struct charter *charter = is_read ? calloc(1, sizeof *charter) : NULL;
+    if (charter == NULL) {
+        return false;
+    }
+    memcpy(charter->founder, slot->rules.founder, PEER_KEY_SIZE);
+    for (size_t i = 0; i < slot->wish.refused.count; i++) {
+        enum err err = charter_remove(charter, slot->wish.refused.keys[i]);
+        ASSERT(err == ERR_OK); /* fewer than a charter has room for, and no two the same */
+    }
+    enum membership_verdict verdict =
+        membership_judge(&membership, charter, slot->id, peer->key, now_s(group_driver), identity_verify);
+    free(charter);
+    return verdict == MEMBERSHIP_GOOD;
+}
+
+/* ---- what a group says ---- */
+
+enum { SENTENCE_SIZE_MAX = 160 };
+
+static void on_probe(struct group_driver *group_driver, struct wire_reader *reader, const struct peer *peer) {
+    uint32_t size = wire_read_u32(reader);
+    if (reader->err == ERR_OK) {
+        group_driver_probe(group_driver, peer, size);
+    }
+}
+
+/* True: he has not been seen before. The oldest makes room. */
+static bool remember_asked(struct group_driver *group_driver, struct group_driver_slot *slot,
+                           const struct peer *peer) {
+    size_t oldest = 0;
+    for (size_t i = 0; i < slot->asked_count; i++) {
+        if (peer_equal(&slot->asked[i].peer, peer)) {
+            return false;
+        }
+        oldest = slot->asked[i].at_us < slot->asked[oldest].at_us ? i : oldest;
+    }
+    size_t at = slot->asked_count < GROUP_DRIVER_ASKED_MAX ? slot->asked_count++ : oldest;
+    slot->asked[at] = (struct group_driver_asked){.peer = *peer, .at_us = group_driver_now_us(group_driver)};
+    return true;
+}
+
+static void on_asked(struct group_driver *group_driver, struct group_driver_slot *slot,
+                     const struct peer *peer, struct bytes papers) {
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    if (group_driver_papers_are_good(group_driver, slot, peer, papers)) {
+        ASSERT(slot->approvals_count < GROUP_DRIVER_ASKED_MAX); /* one in a step */
+        slot->approvals[slot->approvals_count++] = *peer;
+        return;
+    }
+    if (remember_asked(group_driver, slot, peer)) {
+        group_driver_note(group_driver, "group \"%s\": %s wants to join%s", slot->wish.name,
+                          address_format(&peer->address, address),
+                          slot->rules.admission == GROUP_ADMISSION_INVITE
+                              ? " and has no good invitation"
+                              : "; \"mnemon group approve\" lets it in");
+    }
+}
+
+static void on_committed(struct group_driver *group_driver, struct group_driver_slot *slot) {
+    const struct topology *topology = group_topology(slot->group);
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    if (topology != NULL) {
+        for (uint32_t i = 0; i < topology->members_count; i++) {
+            for (size_t k = slot->asked_count; k-- > 0;) {
+                if (memcmp(slot->asked[k].peer.key, topology->members[i].key, PEER_KEY_SIZE) == 0) {
+                    slot->asked[k] = slot->asked[--slot->asked_count];
+                }
+            }
+        }
+        group_driver_note(group_driver, "group \"%s\": topology %u.%u of %u member%s, master %s",
+                          slot->wish.name, group_term(slot->group), group_sequence(slot->group),
+                          topology->members_count, topology->members_count == 1 ? "" : "s",
+                          address_format(&topology->members[0].address, address));
+    }
+    group_driver_show(group_driver, slot, true);
+}
+
+static void on_out(struct group_driver *group_driver, struct group_driver_slot *slot) {
+    if (slot->wish.is_leaving) {
+        group_driver_remove(group_driver, slot);
+    } else {
+        group_driver_note(group_driver, "group \"%s\": this node was dropped, and asks to join again",
+                          slot->wish.name);
+    }
+}
+
+static void on_blamed(struct group_driver *group_driver, const struct peer *peer, struct bytes text) {
+    char sentence[SENTENCE_SIZE_MAX];
+    snprintf(sentence, sizeof sentence, "sends what makes no sense to a group: %.*s", BYTES_ARG(text));
+    transport_blame(group_driver->transport, peer, sentence);
+}
+
+static void on_peer(struct group_driver *group_driver, struct group_driver_slot *slot,
+                    const struct action *action) {
+    struct wire_reader reader;
+    struct peer peer;
+    wire_reader_init(&reader, action->bytes);
+    peer_read(&reader, PEER_MEMBER, &peer);
+    if (action->code == GROUP_PROBE) {
+        on_probe(group_driver, &reader, &peer);
+        return;
+    }
+    struct bytes rest = wire_read_bytes(&reader, wire_reader_left(&reader));
+    if (reader.err == ERR_OK && action->code == GROUP_ASKED) {
+        on_asked(group_driver, slot, &peer, rest);
+    } else if (reader.err == ERR_OK) {
+        on_blamed(group_driver, &peer, rest);
+    }
+}
+
+static void group_driver_on_notice(struct group_driver *group_driver, struct group_driver_slot *slot,
+                                   const struct action *action) {
+    switch ((enum group_notice)action->code) {
+    case GROUP_PROBE:
+    case GROUP_ASKED:
+    case GROUP_BLAMED:
+        on_peer(group_driver, slot, action);
+        break;
+    case GROUP_COMMITTED:
+        on_committed(group_driver, slot);
+        break;
+    case GROUP_REFUSED:
+        slot->is_refused = true;
+        group_driver_note(group_driver, "group \"%s\": its master refuses this node", slot->wish.name);
+        break;
+    case GROUP_OUT:
+        on_out(group_driver, slot);
+        break;
+    case GROUP_MASTER:
+        group_driver_note(group_driver, "group \"%s\": this node is its master now", slot->wish.name);
+        break;
+    case GROUP_YIELDED:
+        group_driver_note(group_driver, "group \"%s\": another node is its master now", slot->wish.name);
+        break;
+    }
+}
 
 enum {
     ID_OFFSET = 2, /* in a message: behind version and kind (protocol/group/group_message.h) */
@@ -19,7 +215,7 @@ enum {
 
 /* ---- making ---- */
 
-static void sign(void *context, struct bytes bytes, uint8_t signature[GROUP_SIGNATURE_SIZE]) {
+static void sign_message(void *context, struct bytes bytes, uint8_t signature[GROUP_SIGNATURE_SIZE]) {
     const struct group_driver *group_driver = context;
     identity_sign(transport_identity(group_driver->transport), SIGNATURE_CONTEXT, bytes, signature);
 }
@@ -59,7 +255,7 @@ static void set_times(const struct group_driver_config *from, struct group_confi
 static enum err make_group(struct group_driver *group_driver, struct group_driver_slot *slot) {
     struct group_config config = {
         .self = group_driver->self,
-        .signer = {.context = group_driver, .sign = sign, .verify = verify},
+        .signer = {.context = group_driver, .sign = sign_message, .verify = verify},
         .is_open = slot->rules.admission == GROUP_ADMISSION_OPEN,
         .kind = (enum topology_kind)slot->rules.generator,
         .connectivity = slot->rules.k,
@@ -194,8 +390,8 @@ void group_driver_close_slot(struct group_driver *group_driver, struct group_dri
 }
 
 /* The contact has spoken: the rules are those of the slot. */
-void group_driver_found(struct group_driver *group_driver, struct group_driver_slot *slot,
-                        const struct peer *contact) {
+static void group_driver_found(struct group_driver *group_driver, struct group_driver_slot *slot,
+                               const struct peer *contact) {
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     uint8_t papers[GROUP_PAPERS_SIZE_MAX];
     if (slot->group == NULL) {
@@ -207,6 +403,122 @@ void group_driver_found(struct group_driver *group_driver, struct group_driver_s
     struct event join = {.kind = EVENT_COMMAND, .code = GROUP_JOIN};
     join.bytes = group_write_peer(contact, group_driver_write_papers(group_driver, slot, papers), memory);
     group_driver_step(group_driver, slot, &join);
+}
+
+/* ---- whose group is it? ---- */
+
+/*
+ * A node that joins knows a name and an address. The contact tells it the founder's key, from which the
+ * group's id follows, and the rules (group_driver_code.h). The contact is believed because people have chosen
+ * it; a token names the group itself.
+ */
+
+enum { TRIES_DOUBLED = 5 };
+static const uint64_t TRY_US = 1000000; /* doubles with each try that is not answered, to half a minute */
+
+static void say(struct group_driver *group_driver, const struct peer *to,
+                const struct group_driver_message *message) {
+    uint8_t memory[GROUP_DRIVER_CODE_SIZE_MAX];
+    transport_send(group_driver->transport, to, DATAGRAM_GROUP, group_driver_code_write(message, memory));
+}
+
+void group_driver_ask(struct group_driver *group_driver, struct group_driver_slot *slot) {
+    struct peer contact = {.address = slot->wish.contact}; /* whoever is there */
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    retry_sent_doubling(&slot->ask, TRY_US, TRY_US << TRIES_DOUBLED, group_driver_now_us(group_driver));
+    if (slot->ask.tries_count == TRIES_DOUBLED) {
+        group_driver_note(group_driver, "group \"%s\": no answer from %s yet", slot->wish.name,
+                          address_format(&slot->wish.contact, address));
+    }
+    struct group_driver_message message = {.kind = GROUP_DRIVER_ASK,
+                                           .name = bytes_of_string(slot->wish.name)};
+    say(group_driver, &contact, &message);
+}
+
+static struct group_driver_slot *find_by_name(struct group_driver *group_driver, struct bytes name) {
+    for (size_t i = 0; i < GROUP_DRIVER_GROUPS_MAX; i++) {
+        struct group_driver_slot *slot = &group_driver->slots[i];
+        if (slot->is_used && bytes_equal(name, bytes_of_string(slot->wish.name))) {
+            return slot;
+        }
+    }
+    return NULL;
+}
+
+static bool is_key(const uint8_t key[PEER_KEY_SIZE]) {
+    static const uint8_t none[PEER_KEY_SIZE];
+    return memcmp(key, none, PEER_KEY_SIZE) != 0;
+}
+
+static void on_ask(struct group_driver *group_driver, const struct peer *from, struct bytes name) {
+    const struct group_driver_slot *slot = find_by_name(group_driver, name);
+    bool is_member = slot != NULL && slot->group != NULL && group_mode(slot->group) == GROUP_MEMBER;
+    struct group_driver_message message = {.kind = is_member ? GROUP_DRIVER_TELL : GROUP_DRIVER_NONE,
+                                           .name = name};
+    if (is_member) {
+        message.rules = slot->rules;
+    }
+    say(group_driver, from, &message);
+}
+
+static void on_tell(struct group_driver *group_driver, const struct peer *from, struct bytes name,
+                    const struct group_rules *rules) {
+    struct group_driver_slot *slot = find_by_name(group_driver, name);
+    if (slot == NULL || slot->ask.due_us == STEP_NEVER_US ||
+        !address_equal(&slot->wish.contact, &from->address)) {
+        return; /* nobody asked him */
+    }
+    slot->ask.due_us = STEP_NEVER_US;
+    if (is_key(slot->rules.founder) && memcmp(slot->rules.founder, rules->founder, PEER_KEY_SIZE) != 0) {
+        group_driver_note(group_driver, "group \"%s\": the contact is in another group of that name",
+                          slot->wish.name);
+        return;
+    }
+    slot->rules = *rules;
+    group_driver_found(group_driver, slot, from);
+    group_driver_set_timer(group_driver);
+}
+
+static void on_none(struct group_driver *group_driver, const struct peer *from, struct bytes name) {
+    struct group_driver_slot *slot = find_by_name(group_driver, name);
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    bool is_asked = slot != NULL && slot->ask.due_us != STEP_NEVER_US &&
+                    address_equal(&slot->wish.contact, &from->address);
+    if (!is_asked) {
+        return;
+    }
+    slot->ask =
+        (struct retry){.due_us = group_driver_now_us(group_driver) + TRY_US}; /* it may come into it */
+    if (!slot->is_told) {
+        slot->is_told = true;
+        group_driver_note(group_driver, "group \"%s\": %s is not in it (yet)", slot->wish.name,
+                          address_format(&from->address, address));
+    }
+    group_driver_set_timer(group_driver);
+}
+
+/* True: it was one of these, or malformed. */
+static bool group_driver_ask_receive(struct group_driver *group_driver,
+                                     const struct datagram_message *message) {
+    struct group_driver_message read;
+    if (message->bytes.size == 0 || message->bytes.data[0] != 0) {
+        return message->bytes.size == 0;
+    }
+    if (group_driver_code_read(message->bytes, &read) != ERR_OK) {
+        return true;
+    }
+    switch (read.kind) {
+    case GROUP_DRIVER_ASK:
+        on_ask(group_driver, &message->from, read.name);
+        break;
+    case GROUP_DRIVER_TELL:
+        on_tell(group_driver, &message->from, read.name, &read.rules);
+        break;
+    case GROUP_DRIVER_NONE:
+        on_none(group_driver, &message->from, read.name);
+        break;
+    }
+    return true;
 }
 
 /* ---- what comes ---- */

@@ -1,4 +1,9 @@
-/* group_driver_state - what the files of group_driver*.c share. Private to them. */
+/*
+ * group_driver_state - the state of group_driver.h. Private.
+ *
+ * One machine in several files: group_driver.c lives, reads and writes files, and probes; group_driver_loop.c
+ * steps the groups on the loop and asks contacts; group_driver_view.c shows copies of them to other threads.
+ */
 #ifndef MNEMON_NODE_GROUP_GROUP_DRIVER_STATE_H
 #define MNEMON_NODE_GROUP_GROUP_DRIVER_STATE_H
 
@@ -159,51 +164,28 @@ static inline uint64_t group_driver_now_us(const struct group_driver *group_driv
 void group_driver_note(const struct group_driver *group_driver, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* group_driver.c: the loop shall take what others have put down for it (group_driver_take_posts()). */
-void group_driver_hurry(struct group_driver *group_driver);
-
-/* group_driver_loop.c, the loop. A step, with its time and all that follows from it. */
+/* group_driver_loop.c, on the loop. A step: applies an event with the current time, and all that follows. */
 void group_driver_step(struct group_driver *group_driver, struct group_driver_slot *slot,
                        struct event *event);
-void group_driver_found(struct group_driver *group_driver, struct group_driver_slot *slot,
-                        const struct peer *contact);
 void group_driver_open_slot(struct group_driver *group_driver, struct group_driver_slot *slot,
                             const struct group_driver_news *news);
 void group_driver_close_slot(struct group_driver *group_driver, struct group_driver_slot *slot);
 void group_driver_set_timer(struct group_driver *group_driver);
 
-/* group_driver_news.c, the loop: what others have put down for it. Its files go when a group has been left.
- */
-void group_driver_take_posts(void *context);
+/* group_driver.c, on the loop: the files of a group that was left are removed. */
 void group_driver_remove(struct group_driver *group_driver, struct group_driver_slot *slot);
 
-/* group_driver_notice.c, the loop: what a group says. */
-void group_driver_on_notice(struct group_driver *group_driver, struct group_driver_slot *slot,
-                            const struct action *action);
-
-/* group_driver_ask.c, the loop: whose is the group of that name? */
+/* group_driver_loop.c, on the loop: asks the contact whose group it is that has this name. */
 void group_driver_ask(struct group_driver *group_driver, struct group_driver_slot *slot);
-bool group_driver_ask_receive(struct group_driver *group_driver, const struct datagram_message *message);
 
-/* group_driver_papers.c, the loop: the token of this node; and are those of another good? */
-struct bytes group_driver_write_papers(struct group_driver *group_driver,
-                                       const struct group_driver_slot *slot,
-                                       uint8_t out[GROUP_PAPERS_SIZE_MAX]);
-bool group_driver_papers_are_good(struct group_driver *group_driver, const struct group_driver_slot *slot,
-                                  const struct peer *peer, struct bytes papers);
-
-/* group_driver_disk.c */
-uint64_t group_driver_run_disk(void *context);
+/* group_driver.c: the task of the disk writes it. */
 void group_driver_save(struct group_driver *group_driver, const struct group_driver_slot *slot,
                        const uint64_t *number, struct bytes document);
-void group_driver_save_removal(struct group_driver *group_driver, const struct group_driver_slot *slot);
 
-/* group_driver_probe.c: the loop; then the bulk thread. */
+/* group_driver.c, on the loop: measures the bandwidth to a peer. */
 void group_driver_probe(struct group_driver *group_driver, const struct peer *peer, uint32_t size);
-enum err group_driver_answer_probe(void *context, const struct peer *from, struct bytes question,
-                                   struct buf *answer, struct err_detail *detail);
 
-/* group_driver_share.c, the loop: what others see; at once where it matters. */
+/* group_driver_view.c, on the loop: what other threads see; at once if it matters. */
 void group_driver_show(struct group_driver *group_driver, struct group_driver_slot *slot, bool is_now);
 void group_driver_hide(struct group_driver *group_driver, struct group_driver_slot *slot);
 

@@ -6,6 +6,164 @@
 
 #include "node/mirror/mirror_driver_state.h"
 
+/* ---- questions on their way, and the queue of what happened ---- */
+
+struct mirror_driver_event *mirror_driver_event_new(struct mirror_driver *mirror_driver,
+                                                    enum mirror_driver_event_kind kind, const char *name,
+                                                    const struct peer *peer) {
+    struct mirror_driver_event *event = calloc(1, sizeof *event);
+    if (event != NULL) {
+        event->mirror_driver = mirror_driver;
+        event->kind = kind;
+        event->peer = *peer;
+        event->named_index = SIZE_MAX;
+        event->timeout_ms = MIRROR_DRIVER_ASK_MS;
+        snprintf(event->name, sizeof event->name, "%s", name);
+        buf_init(&event->question, PEER_RPC_QUESTION_SIZE_MAX);
+        buf_init(&event->answer, PEER_RPC_ANSWER_SIZE_MAX);
+    }
+    return event;
+}
+
+static void mirror_driver_event_free(struct mirror_driver_event *event) {
+    buf_done(&event->question);
+    buf_done(&event->answer);
+    free(event);
+}
+
+void mirror_driver_queue(struct mirror_driver_event *event) {
+    struct mirror_driver *mirror_driver = event->mirror_driver;
+    pthread_mutex_lock(&mirror_driver->lock);
+    event->next = NULL;
+    *mirror_driver->events_end = event;
+    mirror_driver->events_end = &event->next;
+    mirror_driver->heard_count += event->kind == MIRROR_DRIVER_HEARD;
+    pthread_mutex_unlock(&mirror_driver->lock);
+    task_poke(&mirror_driver->task);
+}
+
+static void forget_asked(struct mirror_driver_event *event) {
+    struct mirror_driver *mirror_driver = event->mirror_driver;
+    pthread_mutex_lock(&mirror_driver->lock);
+    if (event->next_asked != NULL) {
+        event->next_asked->previous_asked = event->previous_asked;
+    }
+    if (event->previous_asked != NULL) {
+        event->previous_asked->next_asked = event->next_asked;
+    } else {
+        mirror_driver->asked = event->next_asked;
+    }
+    pthread_mutex_unlock(&mirror_driver->lock);
+}
+
+static void on_answer(void *context, enum err err, struct bytes answer) {
+    struct mirror_driver_event *event = context;
+    event->err = err;
+    buf_put(&event->answer, answer);
+    event->err = event->err == ERR_OK ? event->answer.err : event->err;
+    forget_asked(event);
+    mirror_driver_queue(event);
+}
+
+/* The bulk thread. */
+static void run(void *context) {
+    struct mirror_driver_event *event = context;
+    enum err err = peer_rpc_call(event->mirror_driver->config.peer_rpc, &event->peer, PEER_RPC_MIRROR,
+                                 buf_bytes(&event->question), event->timeout_ms, on_answer, event);
+    if (err != ERR_OK) {
+        on_answer(event, err, bytes_of(NULL, 0));
+    }
+}
+
+void mirror_driver_ask(struct mirror_driver_event *event) {
+    struct mirror_driver *mirror_driver = event->mirror_driver;
+    pthread_mutex_lock(&mirror_driver->lock);
+    event->next_asked = mirror_driver->asked;
+    if (mirror_driver->asked != NULL) {
+        mirror_driver->asked->previous_asked = event;
+    }
+    mirror_driver->asked = event;
+    pthread_mutex_unlock(&mirror_driver->lock);
+    enum err err = event->question.err;
+    err = err == ERR_OK ? peer_rpc_post(mirror_driver->config.peer_rpc, run, event) : err;
+    if (err != ERR_OK) {
+        on_answer(event, err, bytes_of(NULL, 0));
+    }
+}
+
+/* ---- sources: neighbours, nodes that people named, and nodes that asked us ---- */
+
+static const uint64_t FOLLOWER_SLACK_US = 60000000;
+
+static void add_source(const struct mirror_driver *mirror_driver, const struct peer *peer,
+                       struct mirror_source sources[MIRROR_DRIVER_SOURCES_MAX], size_t *count) {
+    bool is_new = memcmp(peer->key, mirror_driver->config.self.key, PEER_KEY_SIZE) != 0;
+    for (size_t i = 0; i < *count && is_new; i++) {
+        is_new = memcmp(sources[i].peer.key, peer->key, PEER_KEY_SIZE) != 0;
+    }
+    if (is_new && *count < MIRROR_DRIVER_SOURCES_MAX) {
+        sources[(*count)++] = (struct mirror_source){
+            .peer = *peer, .delay_us = peer_rpc_round_trip_us(mirror_driver->config.peer_rpc, peer)};
+    }
+}
+
+static size_t list_sources(struct mirror_driver_mirror *mirror,
+                           struct mirror_source sources[MIRROR_DRIVER_SOURCES_MAX]) {
+    struct mirror_driver *mirror_driver = mirror->mirror_driver;
+    const struct mirror_driver_config *config = &mirror_driver->config;
+    uint64_t now_us = mirror_driver_now_us(mirror_driver);
+    size_t count = config->neighbours != NULL ? config->neighbours(config->context, sources) : 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < mirror->setup.sources_count; i++) {
+        if (mirror->named[i].is_known) {
+            add_source(mirror_driver, &mirror->named[i].peer, sources, &count);
+        }
+    }
+    for (size_t i = 0; i < mirror->followers_count; i++) {
+        if (now_us < mirror->followers[i].heard_us + 3 * config->ask_us + FOLLOWER_SLACK_US) {
+            mirror->followers[kept++] = mirror->followers[i];
+            add_source(mirror_driver, &mirror->followers[i].peer, sources, &count);
+        }
+    }
+    mirror->followers_count = kept;
+    return count;
+}
+
+static void mirror_driver_set_sources(struct mirror_driver_mirror *mirror) {
+    struct mirror_source sources[MIRROR_DRIVER_SOURCES_MAX];
+    size_t count = list_sources(mirror, sources);
+    mirror_set_sources(mirror->mirror, sources, count, mirror_driver_now_us(mirror->mirror_driver));
+}
+
+static void mirror_driver_note_follower(struct mirror_driver_mirror *mirror, const struct peer *peer) {
+    size_t oldest = 0;
+    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    for (size_t i = 0; i < mirror->followers_count; i++) {
+        if (memcmp(mirror->followers[i].peer.key, peer->key, PEER_KEY_SIZE) == 0) {
+            mirror->followers[i] = (struct mirror_driver_follower){.peer = *peer, .heard_us = now_us};
+            return;
+        }
+        oldest = mirror->followers[i].heard_us < mirror->followers[oldest].heard_us ? i : oldest;
+    }
+    if (mirror->followers_count < MIRROR_DRIVER_FOLLOWERS_MAX) {
+        oldest = mirror->followers_count++;
+    }
+    mirror->followers[oldest] = (struct mirror_driver_follower){.peer = *peer, .heard_us = now_us};
+}
+
+static uint64_t mirror_driver_known_number(const struct mirror_driver_mirror *mirror,
+                                           const uint8_t key[PEER_KEY_SIZE]) {
+    struct mirror_source_status status;
+    size_t count = mirror->mirror != NULL ? mirror_sources_count(mirror->mirror) : 0;
+    for (size_t i = 0; i < count; i++) {
+        mirror_source_at(mirror->mirror, i, mirror_driver_now_us(mirror->mirror_driver), &status);
+        if (memcmp(status.source.peer.key, key, PEER_KEY_SIZE) == 0) {
+            return status.number;
+        }
+    }
+    return 0;
+}
+
 enum { STATUS_SIZE_MAX = 4 << 20, TASKS_MAX = 1000 };
 static const uint64_t LOOK_US = 1000000;    /* at the files */
 static const uint64_t DESCRIBE_US = 100000; /* many answers come a second */

@@ -1,4 +1,10 @@
-/* mirror_driver_state - what the files of mirror_driver*.c share. Private to them. */
+/*
+ * mirror_driver_state - the state of mirror_driver.h. Private.
+ *
+ * One machine in several files: mirror_driver.c lives, asks and knows the sources; mirror_driver_wanted.c
+ * lists which chunks are missing and which nodes have them; mirror_driver_fetch.c fetches them;
+ * mirror_driver_answer.c answers other nodes; mirror_driver_json.c describes it all.
+ */
 #ifndef MNEMON_NODE_MIRROR_MIRROR_DRIVER_STATE_H
 #define MNEMON_NODE_MIRROR_MIRROR_DRIVER_STATE_H
 
@@ -188,33 +194,23 @@ uint64_t mirror_driver_now_us(const struct mirror_driver *mirror_driver);
 void mirror_driver_note(const struct mirror_driver *mirror_driver, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* mirror_driver_ask.c: a question on its way; its answer becomes an event. question and fields are the
- * caller's to fill before. NULL: out of memory. */
+/* mirror_driver.c: a question on its way; its answer becomes an event. The caller fills the question and its
+ * fields before. NULL: out of memory. */
 struct mirror_driver_event *mirror_driver_event_new(struct mirror_driver *mirror_driver,
                                                     enum mirror_driver_event_kind kind, const char *name,
                                                     const struct peer *peer);
 void mirror_driver_ask(struct mirror_driver_event *take_event);
-void mirror_driver_event_free(struct mirror_driver_event *event);
 void mirror_driver_queue(struct mirror_driver_event *take_event);
 
-/* mirror_driver_sources.c */
-void mirror_driver_set_sources(struct mirror_driver_mirror *mirror);
-void mirror_driver_note_follower(struct mirror_driver_mirror *mirror, const struct peer *peer);
-
-/* Of the version that he is known to have; 0: none, or he is no source. */
-uint64_t mirror_driver_known_number(const struct mirror_driver_mirror *mirror,
-                                    const uint8_t key[PEER_KEY_SIZE]);
-
-/* mirror_driver_named.c: who is at the addresses that people named? */
+/* mirror_driver_answer.c: which nodes are at the addresses that people named? */
 void mirror_driver_ask_named(struct mirror_driver_mirror *mirror);
 void mirror_driver_take_named(struct mirror_driver_mirror *mirror, const struct mirror_driver_event *event,
                               enum err err, const uint8_t key[PEER_KEY_SIZE]);
 
-/* Others may read it now; and, under the lock: may he read this collection, being no member? */
+/* Other nodes may read it now. */
 void mirror_driver_set_readers(struct mirror_driver_mirror *mirror, const struct collection_readers *readers);
-bool mirror_driver_is_reader(const struct mirror_driver_mirror *mirror, const struct peer *peer);
 
-/* mirror_driver.c: what he is asked about is what we have, and what he has. */
+/* mirror_driver.c: asks a peer for its newest version and tells it ours. */
 void mirror_driver_ask_version(struct mirror_driver_mirror *mirror, const struct peer *peer,
                                size_t named_index, bool is_notice);
 
@@ -232,7 +228,7 @@ void mirror_driver_skip_taken(struct mirror_driver_wanted *wanted);
 void mirror_driver_forget_list(struct mirror_driver_mirror *mirror); /* not the parts: they are here */
 void mirror_driver_free_list(struct mirror_driver_mirror *mirror);
 
-/* mirror_driver_holders.c: what others have of it. */
+/* The same file: what others have of it. */
 struct mirror_driver_holder *mirror_driver_holder(struct mirror_driver_mirror *mirror,
                                                   const uint8_t key[PEER_KEY_SIZE]);
 bool mirror_driver_offers(const struct mirror_driver_mirror *mirror,
@@ -240,7 +236,6 @@ bool mirror_driver_offers(const struct mirror_driver_mirror *mirror,
 void mirror_driver_note_lack(struct mirror_driver_mirror *mirror, struct mirror_driver_holder *holder,
                              size_t item, bool is_withheld);
 void mirror_driver_set_offers(struct mirror_driver_mirror *mirror);
-void mirror_driver_forget_holders(struct mirror_driver_mirror *mirror);
 void mirror_driver_look(struct mirror_driver_mirror *mirror, const struct mirror_task *task);
 void mirror_driver_take_parts(struct mirror_driver_mirror *mirror, const struct mirror_driver_event *event);
 

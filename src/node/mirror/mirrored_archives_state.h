@@ -1,7 +1,9 @@
 /*
- * mirrored_archives_state - what the files of mirrored_archives*.c share. Private to them.
+ * mirrored_archives_state - the state of mirrored_archives.h. Private.
  *
- * The thread alone changes anything; what others are shown of a deposit is under the lock.
+ * One machine in several files: mirrored_archives.c finds the archives, reads and writes what is known of each;
+ * mirrored_archives_update.c indexes a new version and lets readers see it. The task alone changes anything;
+ * what others are shown of an archive is under the lock.
  */
 #ifndef MNEMON_NODE_MIRROR_MIRRORED_ARCHIVES_STATE_H
 #define MNEMON_NODE_MIRROR_MIRRORED_ARCHIVES_STATE_H
@@ -84,9 +86,7 @@ void mirrored_archives_drop(struct mirrored_archives *mirrored_archives, struct 
 bool mirrored_archives_clean(const struct mirrored_archives *mirrored_archives,
                              const struct mirrored *mirrored);
 
-/* mirrored_archives_file.c. ERR_NOT_FOUND: there is none, or none that can be used. */
-enum err mirrored_archives_file_read(const char *directory, const char *name,
-                                     struct mirrored_archives_file *ret_file) MUST_CHECK;
+/* mirrored_archives.c. */
 enum err mirrored_archives_file_write(const char *directory, const char *name,
                                       const struct mirrored_archives_file *file,
                                       struct err_detail *detail) MUST_CHECK;

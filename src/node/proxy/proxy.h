@@ -1,9 +1,9 @@
 /*
- * proxy - an HTTP proxy for one's own browser: the web as it is, and as others have just seen it where it is
- * not there.
+ * proxy - an HTTP proxy for one's own browser: the web as it is, and as others have just seen it if it is not
+ * there.
  *
  *      browser ──> origin ─ answers ─────────────────────────────> passed through; what may be public is
- *                         │                                        offered to the crowd (proxy_keep.c)
+ *                         │                                        offered to the crowd (proxy_jobs.c)
  *                         ─ no name, no connection, 502 to 504, ─> the crowd, then the archive, then a page
  *                           no byte for timeout_us                 that says what was tried
  *
@@ -11,13 +11,10 @@
  * only slow is waited for while others are asked, and still answers if it is first or they have nothing.
  * https: is a tunnel that is not looked into, unless the user asked for it (proxy_authority.h).
  *
- *      proxy.c             the socket, the loop, time-outs
- *      proxy_connection.c  one browser's connection: requests one after the other, tunnels
- *      proxy_exchange.c    one request: who answers it
- *      proxy_origin.c      name, connection, request, head of the answer
- *      proxy_relay.c       what passes through, and what of it may be kept
+ *      proxy.c             the socket, the loop, time-outs; a browser's connection: its requests, its tunnels
+ *      proxy_exchange.c    one request: the origin, or others in its place; what passes through
  *      proxy_wire.c        TCP and TLS;  proxy_head.c  the heads of HTTP
- *      proxy_jobs.c        threads for what may wait: proxy_look.c, proxy_keep.c
+ *      proxy_jobs.c        threads for what may wait: looking for an answer, keeping a capture
  *
  * Threads: a loop of its own, which never waits, and PROXY_THREADS_COUNT for the rest. What is refused, and
  * why, is in docs/proxy.md.

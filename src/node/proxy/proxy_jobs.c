@@ -1,7 +1,492 @@
 #include "node/proxy/proxy_jobs.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#include "base/utc.h"
+#include "crawl/engine/attest.h"
+#include "net/identity.h"
+#include "node/crowd/crowd_reader.h"
+#include "node/proxy/proxy_head.h"
+#include "store/document/document_hasher.h"
+#include "warc/content.h"
+#include "web/url/canon.h"
+#include "web/url/surt.h"
+
+/* ---- looking: an answer in place of the origin's, from the crowd, else from the archive ---- */
+
+enum {
+    CROWD_TIMEOUT_MS = 5000,
+    TEXT_SIZE_MAX = 128 << 10,
+    SOURCE_SIZE_MAX = 80,
+};
+
+/* ---- workers ---- */
+
+/* What one thread works with. */
+struct proxy_worker {
+    const struct proxy_config *config;
+    struct crowd_reader_session *crowd; /* NULL: not needed yet */
+    struct instance_session *session;   /* likewise */
+    struct document_hasher hasher;
+    struct content content;
+    struct http_head head; /* of what the crowd gave */
+    struct canon canon;
+    struct buf surt;
+    struct buf text; /* what is signed; a head for decoding */
+    struct scratch payload;
+};
+
+struct proxy_worker *proxy_worker_new(const struct proxy_config *config) {
+    struct proxy_worker *worker = calloc(1, sizeof *worker);
+    if (worker == NULL) {
+        return NULL;
+    }
+    worker->config = config;
+    canon_init(&worker->canon);
+    buf_init(&worker->surt, 2 * URL_SIZE_MAX);
+    buf_init(&worker->text, TEXT_SIZE_MAX);
+    scratch_init(&worker->payload, config->directory, SCRATCH_MEMORY_MAX, PROXY_JOBS_BODY_SIZE_MAX);
+    bool has_all = document_hasher_init(&worker->hasher) == ERR_OK;
+    has_all = content_init(&worker->content) == ERR_OK && has_all;
+    has_all = http_head_init(&worker->head) == ERR_OK && has_all;
+    if (!has_all) {
+        proxy_worker_free(worker);
+        return NULL;
+    }
+    return worker;
+}
+
+void proxy_worker_free(struct proxy_worker *worker) {
+    if (worker == NULL) {
+        return;
+    }
+    if (worker->crowd != NULL) {
+        crowd_reader_session_free(worker->crowd);
+    }
+    if (worker->session != NULL) {
+        instance_session_free(worker->session);
+    }
+    document_hasher_done(&worker->hasher);
+    content_done(&worker->content);
+    http_head_done(&worker->head);
+    canon_done(&worker->canon);
+    buf_done(&worker->surt);
+    buf_done(&worker->text);
+    scratch_done(&worker->payload);
+    free(worker);
+}
+
+/* The SURT of the URL, in worker->surt. */
+static enum err proxy_worker_key(struct proxy_worker *worker, struct bytes url, struct bytes *ret_surt) {
+    buf_clear(&worker->surt);
+    enum err err = canon_run(&worker->canon, url, NULL);
+    err = err == ERR_OK ? surt_put(&worker->surt, &worker->canon) : err;
+    *ret_surt = buf_bytes(&worker->surt);
+    return err;
+}
+
+/* ---- the answer ---- */
+
+/* A capture, from wherever. */
+struct found {
+    unsigned status;
+    struct bytes reason;         /* behind the status */
+    const struct fields *fields; /* of its head; NULL: it is not HTTP */
+    struct bytes content_type;   /* where it is not */
+    struct bytes payload;
+    int64_t time_us;
+    char source[SOURCE_SIZE_MAX];
+};
+
+/* Not of the capture's head: its transport, what would be kept by the browser beyond this answer, and what
+ * says how long it is fresh. */
+static bool is_left_out(const struct found *found, struct bytes name, bool is_decoded) {
+    static const char *const names[] = {"Set-Cookie",
+                                        "Set-Cookie2",
+                                        "Strict-Transport-Security",
+                                        "Public-Key-Pins",
+                                        "Alt-Svc",
+                                        "Clear-Site-Data",
+                                        "Cache-Control",
+                                        "Expires",
+                                        "Pragma",
+                                        "Age",
+                                        "Warning",
+                                        "Trailer",
+                                        "Accept-Ranges",
+                                        "X-Mnemon-Source",
+                                        "Memento-Datetime",
+                                        NULL};
+    for (const char *const *other = names; *other != NULL; other++) {
+        if (bytes_equal_ignore_case(name, bytes_of_string(*other))) {
+            return true;
+        }
+    }
+    return (is_decoded && bytes_equal_ignore_case(name, BYTES("Content-Encoding"))) ||
+           proxy_head_is_hop(found->fields, name);
+}
+
+static void put_head(struct proxy_job *job, const struct found *found, bool is_decoded, int64_t now_us) {
+    char time[UTC_RFC1123_SIZE];
+    struct buf *out = &job->head;
+    int64_t age_s = now_us > found->time_us ? (now_us - found->time_us) / 1000000 : 0;
+    buf_put_format(out, "HTTP/1.1 %u ", found->status);
+    buf_put(out, found->reason);
+    buf_put_string(out, "\r\n");
+    for (size_t i = 0; found->fields != NULL && i < found->fields->count; i++) {
+        const struct field *field = &found->fields->items[i];
+        if (!is_left_out(found, field->name, is_decoded)) {
+            proxy_head_put_field(out, field->name, field->value);
+        }
+    }
+    if (found->fields == NULL && found->content_type.size > 0) {
+        proxy_head_put_field(out, BYTES("Content-Type"), found->content_type);
+    }
+    buf_put_format(out, "Content-Length: %ju\r\n", (uintmax_t)job->body.size);
+    buf_put_format(out, "Memento-Datetime: %s\r\n", utc_format_rfc1123(found->time_us, time));
+    buf_put_format(out, "X-Mnemon-Source: %s\r\n", found->source);
+    buf_put_format(out, "Age: %jd\r\n", (intmax_t)age_s);
+    buf_put_string(out, "Cache-Control: no-store\r\n"
+                        "Warning: 111 mnemon \"Revalidation Failed\"\r\n"
+                        "Via: 1.1 mnemon\r\n");
+}
+
+static bool takes_coding(struct bytes accepts, struct bytes coding) {
+    struct bytes item;
+    while (bytes_split(&accepts, ',', &item)) {
+        size_t end = bytes_find_byte(item, ';');
+        if (bytes_equal_ignore_case(bytes_trim(bytes_slice(item, 0, end)), coding)) {
+            return bytes_find(bytes_skip(item, end), BYTES("q=0")) == item.size - end;
+        }
+    }
+    return false;
+}
+
+/* Who does not say that he takes an encoding gets none. */
+static bool must_decode(const struct proxy_job *job, const struct found *found) {
+    for (const struct field *field = NULL;
+         found->fields != NULL &&
+         (field = fields_find(found->fields, BYTES("Content-Encoding"), field)) != NULL;) {
+        struct bytes rest = field->value;
+        struct bytes coding;
+        while (bytes_split(&rest, ',', &coding)) {
+            coding = bytes_trim(coding);
+            if (coding.size > 0 && !bytes_equal_ignore_case(coding, BYTES("identity")) &&
+                !takes_coding(buf_bytes(&job->accepts), coding)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* False where it cannot be: then it goes as it is. */
+static bool decode(struct proxy_worker *worker, struct proxy_job *job, const struct found *found) {
+    struct scratch_sink sink;
+    struct buf *head = &worker->text;
+    scratch_sink_init(&sink, &job->body);
+    buf_clear(head);
+    buf_put_string(head, "HTTP/1.1 200 OK\r\n");
+    for (const struct field *field = NULL;
+         (field = fields_find(found->fields, BYTES("Content-Encoding"), field)) != NULL;) {
+        proxy_head_put_field(head, BYTES("Content-Encoding"), field->value);
+    }
+    buf_put_string(head, "\r\n");
+    enum err err =
+        content_start(&worker->content, buf_bytes(head), VOLUME_DOCUMENT_SIZE_MAX, &sink.sink, NULL);
+    err = err == ERR_OK ? content_put(&worker->content, found->payload, NULL) : err;
+    err = err == ERR_OK ? content_finish(&worker->content, NULL) : err;
+    if (err != ERR_OK) {
+        scratch_clear(&job->body);
+    }
+    return err == ERR_OK;
+}
+
+static bool take(struct proxy_worker *worker, struct proxy_job *job, const struct found *found) {
+    bool is_decoded = must_decode(job, found) && decode(worker, job, found);
+    if (!is_decoded && scratch_put(&job->body, found->payload) != ERR_OK) {
+        return false;
+    }
+    buf_clear(&job->head);
+    put_head(job, found, is_decoded, clock_wall_us(worker->config->clock));
+    return job->head.err == ERR_OK;
+}
+
+/* Errors of its server's, and parts, are no answers. */
+static bool is_answer(unsigned status) {
+    return status >= 200 && status < 500 && status != 206 && status != 304;
+}
+
+/* ---- the crowd ---- */
+
+static void name_source(const struct obtained *obtained, char out[SOURCE_SIZE_MAX]) {
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    if (obtained->is_own) {
+        snprintf(out, SOURCE_SIZE_MAX, "crowd this-node");
+    } else {
+        snprintf(out, SOURCE_SIZE_MAX, "crowd %s", address_format(&obtained->from.address, address));
+    }
+}
+
+static bool take_obtained(struct proxy_worker *worker, struct proxy_job *job,
+                          const struct obtained *obtained) {
+    const struct captured *captured = &obtained->captured;
+    struct bytes head = captured->document.head;
+    struct found found = {
+        .status = 200,
+        .reason = BYTES("OK"),
+        .content_type = captured->document.content_type,
+        .payload = captured->payload,
+        .time_us = captured->document.time_us,
+    };
+    name_source(obtained, found.source);
+    if (head.size > 0) {
+        http_head_start(&worker->head);
+        http_head_feed(&worker->head, &head);
+        http_head_finish(&worker->head);
+        if (worker->head.state != HTTP_HEAD_WHOLE) {
+            return false;
+        }
+        found.status = worker->head.status;
+        found.reason = proxy_head_reason(&worker->head);
+        found.fields = &worker->head.fields;
+    }
+    return is_answer(found.status) && take(worker, job, &found);
+}
+
+static bool look_in_crowd(struct proxy_worker *worker, struct proxy_job *job) {
+    struct crowd_reader *crowd_reader = worker->config->crowd->reader;
+    struct wish wish = {.kind = WISH_URL, .time = WISH_NEWEST};
+    uint8_t digest[SHA256_SIZE];
+    struct obtained obtained;
+    struct err_detail detail = {0};
+    struct bytes surt;
+    if (crowd_reader == NULL) {
+        snprintf(job->crowd_said, sizeof job->crowd_said, "this node is in no crowd");
+        return false;
+    }
+    worker->crowd = worker->crowd != NULL ? worker->crowd : crowd_reader_session_new(crowd_reader);
+    enum err err = worker->crowd == NULL ? ERR_MEMORY : proxy_worker_key(worker, buf_bytes(&job->url), &surt);
+    if (err == ERR_OK) {
+        sha256_digest(&worker->hasher.sha256, surt, digest);
+        memcpy(wish.hash, digest, sizeof wish.hash);
+        err = crowd_reader_get(worker->crowd, &wish, surt, CROWD_TIMEOUT_MS, &obtained, &detail);
+    }
+    if (err == ERR_OK &&
+        access_check(worker->config->access, surt, obtained.captured.document.time_us) != ACCESS_ALLOW) {
+        err = err_set(&detail, ERR_PERMISSION, "a rule of this node blocks it");
+    }
+    if (err == ERR_OK && take_obtained(worker, job, &obtained)) {
+        return true;
+    }
+    snprintf(job->crowd_said, sizeof job->crowd_said, "%s",
+             err == ERR_OK ? "what it has is no answer" : err_detail_text(&detail, err));
+    return false;
+}
+
+/* ---- the archive ---- */
+
+/* http: and https: have one key, so a redirect between them would lead to itself, again and again. */
+static bool leads_to_itself(struct proxy_worker *worker, const struct archive_record *record,
+                            struct bytes url, struct bytes surt) {
+    struct url base;
+    struct url target;
+    struct bytes own;
+    bool is_same = true;
+    url_init(&base);
+    url_init(&target);
+    if (url_parse(&base, url, NULL, NULL) == ERR_OK &&
+        url_parse(&target, fields_get(record->fields, BYTES("Location")), &base, NULL) == ERR_OK &&
+        proxy_worker_key(worker, url_href(&target), &own) == ERR_OK) {
+        is_same = bytes_equal(own, surt);
+    }
+    url_done(&base);
+    url_done(&target);
+    return is_same;
+}
+
+/* One look in the archive. */
+struct looking {
+    struct proxy_worker *worker;
+    struct proxy_job *job;
+    struct archive_reader *reader;
+};
+
+static enum err find_newest(void *context, struct capture *ret_capture, struct err_detail *detail) {
+    struct looking *looking = context;
+    struct archive_reader *reader = looking->reader;
+    int64_t now_us = clock_wall_us(looking->worker->config->clock);
+    struct bytes surt;
+    enum err err = archive_key(reader, buf_bytes(&looking->job->url), &surt, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = archive_find(reader, surt, now_us, ARCHIVE_SETTLED, ret_capture, detail);
+    return err == ERR_NOT_FOUND ? archive_find(reader, surt, now_us, ARCHIVE_CLOSEST, ret_capture, detail)
+                                : err;
+}
+
+static enum err take_record(void *context, const struct capture *capture, struct err_detail *detail) {
+    struct looking *looking = context;
+    struct proxy_worker *worker = looking->worker;
+    struct proxy_job *job = looking->job;
+    struct archive_record record;
+    enum err err = archive_open(looking->reader, capture, &record, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    bool is_redirect = record.status >= 300 && record.status < 400;
+    if (!is_answer(record.status) ||
+        (is_redirect && leads_to_itself(worker, &record, buf_bytes(&job->url), capture->surt))) {
+        return err_set(detail, ERR_NOT_FOUND, "what it has is no answer");
+    }
+    struct found found = {
+        .status = record.status,
+        .reason = record.status == 200 ? BYTES("OK") : bytes_of(NULL, 0),
+        .fields = record.is_http ? record.fields : NULL,
+        .content_type = record.content_type,
+        .payload = record.body,
+        .time_us = capture->time_us,
+        .source = "archive",
+    };
+    return take(worker, job, &found) ? ERR_OK : ERR_LIMIT;
+}
+
+static bool look_in_archive(struct proxy_worker *worker, struct proxy_job *job) {
+    if (worker->config->reads_need_login && !address_is_loopback(&worker->config->listen)) {
+        snprintf(job->archive_said, sizeof job->archive_said, "is for who is logged in");
+        return false;
+    }
+    struct looking looking = {worker, job, archive_reader_begin(worker->config->archive)};
+    struct archive_attempt attempt = {.find = find_newest, .use = take_record, .context = &looking};
+    struct err_detail detail = {0};
+    if (looking.reader == NULL) {
+        snprintf(job->archive_said, sizeof job->archive_said, "%s", err_text(ERR_MEMORY));
+        return false;
+    }
+    enum err err = archive_try(looking.reader, &attempt, &detail);
+    archive_reader_end(looking.reader);
+    if (err != ERR_OK) {
+        snprintf(job->archive_said, sizeof job->archive_said, "%s",
+                 err == ERR_NOT_FOUND ? "has no capture of it" : err_detail_text(&detail, err));
+    }
+    return err == ERR_OK;
+}
+
+void proxy_worker_look(struct proxy_worker *worker, struct proxy_job *job) {
+    job->is_found = look_in_crowd(worker, job);
+    if (!job->is_found) {
+        scratch_clear(&job->body);
+        job->is_found = look_in_archive(worker, job);
+    }
+}
+
+/* ---- keeping: what the origin gave becomes a capture, signed, offered, and stored if wanted ---- */
+
+/* The body without its chunks, in one piece. */
+static enum err read_payload(struct proxy_worker *worker, const struct document *document,
+                             struct bytes *ret_payload) {
+    struct payload *payload = &worker->hasher.payload;
+    struct bytes inputs[] = {document->head, document->body};
+    struct bytes part;
+    scratch_clear(&worker->payload);
+    payload_start(payload, true);
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+        while (payload_next(payload, &inputs[i], &part)) {
+            scratch_put(&worker->payload, part);
+        }
+    }
+    if (payload_finish(payload, &part)) {
+        scratch_put(&worker->payload, part);
+    }
+    enum err err = worker->payload.err;
+    return err == ERR_OK ? scratch_bytes(&worker->payload, ret_payload) : err;
+}
+
+static void sign_capture(struct proxy_worker *worker, struct captured *captured,
+                         char attest[ATTEST_TEXT_SIZE]) {
+    const struct identity *identity = transport_identity(worker->config->transport);
+    if (attest_sign(identity, &worker->hasher.sha256, &worker->text, &captured->document, attest) == ERR_OK) {
+        captured->is_signed = true;
+        memcpy(captured->signer, identity->key, sizeof captured->signer);
+    }
+}
+
+static void offer(struct proxy_worker *worker, struct captured *captured) {
+    struct offers *offers = worker->config->crowd->offers;
+    struct ring_id place;
+    uint8_t place_bytes[RING_ID_SIZE];
+    struct bytes surt;
+    if (offers == NULL || !captured->is_signed ||
+        transport_key(worker->config->transport, captured->document.url, &place, NULL) != ERR_OK ||
+        proxy_worker_key(worker, captured->document.url, &surt) != ERR_OK ||
+        read_payload(worker, &captured->document, &captured->payload) != ERR_OK) {
+        return;
+    }
+    captured->surt = surt;
+    ring_id_write(place, place_bytes);
+    struct ringkey key = ringkey_make(place_bytes, captured->document.time_us, captured->sum.digest);
+    offers_put(offers, &key, captured, surt, bytes_of(NULL, 0));
+}
+
+/* "192.0.2.1" of "192.0.2.1:80", "2001:db8::1" of "[2001:db8::1]:80". */
+static struct bytes ip_of(const struct address *address, char text[ADDRESS_TEXT_SIZE_MAX]) {
+    struct bytes whole = bytes_of_string(address_format(address, text));
+    size_t end = whole.size;
+    while (whole.data[--end] != ':') {
+    }
+    return whole.data[0] == '[' ? bytes_slice(whole, 1, end - 1) : bytes_slice(whole, 0, end);
+}
+
+/* What cannot be stored now is not: the page was shown all the same. */
+static void store(struct proxy_worker *worker, const struct document *document) {
+    struct stored stored;
+    if (worker->session == NULL) {
+        worker->session = instance_session_new(archive_instance(worker->config->archive));
+    }
+    if (worker->session != NULL) {
+        enum err err =
+            instance_put(worker->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, &stored, NULL);
+        (void)err;
+    }
+}
+
+/* What the rules hide is neither shown to others nor stored. */
+static bool is_allowed(struct proxy_worker *worker, const struct proxy_job *job) {
+    struct bytes surt;
+    return proxy_worker_key(worker, buf_bytes(&job->url), &surt) == ERR_OK &&
+           access_check(worker->config->access, surt, job->time_us) == ACCESS_ALLOW;
+}
+
+/* The request is not kept: it says who reads, in which language and from where. */
+static void proxy_worker_keep(struct proxy_worker *worker, struct proxy_job *job) {
+    char ip[ADDRESS_TEXT_SIZE_MAX];
+    char attest[ATTEST_TEXT_SIZE];
+    struct bytes body;
+    if (!is_allowed(worker, job) || scratch_bytes(&job->body, &body) != ERR_OK) {
+        return;
+    }
+    struct captured captured = {
+        .document =
+            {
+                .url = buf_bytes(&job->url),
+                .time_us = job->time_us,
+                .head = buf_bytes(&job->head),
+                .body = body,
+                .ip_address = ip_of(&job->address, ip),
+                .tls = job->is_secure ? BYTES("verified") : bytes_of(NULL, 0),
+            },
+    };
+    document_hasher_run(&worker->hasher, &captured.document, &captured.sum);
+    captured.document.sum = &captured.sum;
+    sign_capture(worker, &captured, attest);
+    offer(worker, &captured);
+    if (worker->config->archives) {
+        store(worker, &captured.document);
+    }
+}
 
 enum { HEAD_SIZE_MAX = 128 << 10, ACCEPTS_SIZE_MAX = 1024 };
 

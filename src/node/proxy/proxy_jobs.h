@@ -63,11 +63,10 @@ void proxy_jobs_free(struct proxy_jobs *jobs); /* when the loop has ended */
 
 void proxy_jobs_put(struct proxy_jobs *jobs, struct proxy_job *take_job);
 
-/* ---- what the threads do: proxy_look.c, proxy_keep.c ---- */
+/* ---- what the threads do ---- */
 
 struct proxy_worker *proxy_worker_new(const struct proxy_config *config); /* NULL: out of memory */
 void proxy_worker_free(struct proxy_worker *worker);
 void proxy_worker_look(struct proxy_worker *worker, struct proxy_job *job);
-void proxy_worker_keep(struct proxy_worker *worker, struct proxy_job *job);
 
 #endif

@@ -1,4 +1,8 @@
-/* proxy_state - what the files of the proxy's loop share. Private to them; all of it is the loop's thread's.
+/*
+ * proxy_state - the state of proxy.h. Private; all of it belongs to the thread of the proxy's loop.
+ *
+ * One machine in several files: proxy.c listens and drives the connections of browsers; proxy_exchange.c runs
+ * one request: asks the origin or others, and passes on what comes.
  */
 #ifndef MNEMON_NODE_PROXY_PROXY_STATE_H
 #define MNEMON_NODE_PROXY_PROXY_STATE_H
@@ -118,11 +122,8 @@ static inline uint64_t proxy_now_us(const struct proxy *proxy) {
     return clock_monotonic_us(proxy->config.clock);
 }
 
-/* proxy_connection.c */
-void proxy_connection_open(struct proxy *proxy, uv_stream_t *listener);
+/* proxy.c */
 void proxy_connection_run(void *connection); /* something may have changed */
-void proxy_connection_tick(struct proxy_connection *connection);
-void proxy_connection_free(struct proxy_connection *connection);
 void proxy_connection_enter(struct proxy_connection *connection, enum proxy_phase phase);
 
 /* An answer of our own; then the next request, or the end. */
@@ -131,7 +132,7 @@ void proxy_connection_refuse(struct proxy_connection *connection, unsigned statu
 /* The exchange is over: the next request, or the end. */
 void proxy_connection_next(struct proxy_connection *connection);
 
-/* proxy_exchange.c: true where more can be done at once. */
+/* proxy_exchange.c: true if more can be done at once. */
 void proxy_exchange_init(struct proxy_exchange *exchange);
 void proxy_exchange_begin(struct proxy_connection *connection, const struct proxy_head *head);
 bool proxy_exchange_run(struct proxy_connection *connection);
@@ -140,15 +141,10 @@ void proxy_exchange_looked(void *take_job);
 void proxy_exchange_end(struct proxy_exchange *exchange); /* ready for the next one */
 void proxy_exchange_done(struct proxy_exchange *exchange);
 
-/* proxy_relay.c: what passes through. */
-void proxy_relay_begin(struct proxy_connection *connection);
-bool proxy_relay_request(struct proxy_connection *connection);
-bool proxy_relay_answer(struct proxy_connection *connection);
 bool proxy_relay_tunnel(struct proxy_connection *connection);
 
-/* proxy_origin.c. exchange.origin.url is set. */
+/* exchange.origin.url is set. */
 void proxy_origin_begin(struct proxy_connection *connection);
 void proxy_origin_step(struct proxy_connection *connection);
-void proxy_origin_end(struct proxy_origin *origin);
 
 #endif
