@@ -49,8 +49,8 @@ struct save_requests {
     struct save running[SAVE_REQUESTS_RUNNING_MAX]; /* lock */
 };
 
-static uint64_t now_us(const struct save_requests *save_requests) {
-    return clock_monotonic_us(save_requests->config.clock);
+static uint64_t now_us(const struct save_requests *saves) {
+    return clock_monotonic_us(saves->config.clock);
 }
 
 bool save_requests_is_name(struct bytes name) {
@@ -61,39 +61,37 @@ bool save_requests_is_name(struct bytes name) {
     return is_name;
 }
 
-static void job_directory(const struct save_requests *save_requests, const char *id,
-                          char out[PATH_SIZE_MAX]) {
-    snprintf(out, PATH_SIZE_MAX, "%s/jobs/%s", save_requests->config.directory, id);
+static void job_directory(const struct save_requests *saves, const char *id, char out[PATH_SIZE_MAX]) {
+    snprintf(out, PATH_SIZE_MAX, "%s/jobs/%s", saves->config.directory, id);
 }
 
-static void job_file(const struct save_requests *save_requests, const char *id, char out[PATH_SIZE_MAX]) {
-    snprintf(out, PATH_SIZE_MAX, "%s/jobs/%s/job.conf", save_requests->config.directory, id);
+static void job_file(const struct save_requests *saves, const char *id, char out[PATH_SIZE_MAX]) {
+    snprintf(out, PATH_SIZE_MAX, "%s/jobs/%s/job.conf", saves->config.directory, id);
 }
 
 /* With the lock. */
-static struct save *find_running(struct save_requests *save_requests, struct bytes id) {
+static struct save *find_running(struct save_requests *saves, struct bytes id) {
     for (size_t i = 0; i < SAVE_REQUESTS_RUNNING_MAX; i++) {
-        if (save_requests->running[i].url != NULL &&
-            bytes_equal(bytes_of_string(save_requests->running[i].id), id)) {
-            return &save_requests->running[i];
+        if (saves->running[i].url != NULL && bytes_equal(bytes_of_string(saves->running[i].id), id)) {
+            return &saves->running[i];
         }
     }
     return NULL;
 }
 
-static struct save *find_url(struct save_requests *save_requests, const char *url) {
+static struct save *find_url(struct save_requests *saves, const char *url) {
     for (size_t i = 0; i < SAVE_REQUESTS_RUNNING_MAX; i++) {
-        if (save_requests->running[i].url != NULL && strcmp(save_requests->running[i].url, url) == 0) {
-            return &save_requests->running[i];
+        if (saves->running[i].url != NULL && strcmp(saves->running[i].url, url) == 0) {
+            return &saves->running[i];
         }
     }
     return NULL;
 }
 
-static struct save *find_free(struct save_requests *save_requests) {
+static struct save *find_free(struct save_requests *saves) {
     for (size_t i = 0; i < SAVE_REQUESTS_RUNNING_MAX; i++) {
-        if (save_requests->running[i].url == NULL) {
-            return &save_requests->running[i];
+        if (saves->running[i].url == NULL) {
+            return &saves->running[i];
         }
     }
     return NULL;
@@ -106,10 +104,10 @@ static void forget(struct save *save) {
 
 /* ---- beginning ---- */
 
-static enum err make_directory(const struct save_requests *save_requests, const char *name,
+static enum err make_directory(const struct save_requests *saves, const char *name,
                                struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
-    snprintf(path, sizeof path, "%s/%s", save_requests->config.directory, name);
+    snprintf(path, sizeof path, "%s/%s", saves->config.directory, name);
     if (mkdir(path, 0777) != 0 && errno != EEXIST) {
         return err_set(detail, err_from_errno(errno), "%s: %s", path, strerror(errno));
     }
@@ -150,29 +148,28 @@ static enum err make_id(char id[ID_SIZE + 1]) {
 }
 
 /* With the lock. */
-static enum err begin(struct save_requests *save_requests, const struct job *job,
+static enum err begin(struct save_requests *saves, const struct job *job,
                       char ret_id[ADMIN_PAGES_NAME_SIZE_MAX], struct err_detail *detail) {
     char directory[PATH_SIZE_MAX];
     char *url = strndup((const char *)job->seeds.items[0].data, job->seeds.items[0].size);
-    struct save *save = url != NULL ? find_url(save_requests, url) : NULL;
+    struct save *save = url != NULL ? find_url(saves, url) : NULL;
     if (save != NULL) {
         snprintf(ret_id, ADMIN_PAGES_NAME_SIZE_MAX, "%s", save->id);
         free(url);
         return ERR_OK;
     }
-    save = find_free(save_requests);
+    save = find_free(saves);
     if (url == NULL || save == NULL) {
         free(url);
         return save == NULL ? err_set(detail, ERR_BUSY, "%d pages are being saved: try again soon",
                                       SAVE_REQUESTS_RUNNING_MAX)
                             : ERR_MEMORY;
     }
-    struct save made = {.url = url,
-                        .begun_us = clock_wall_us(save_requests->config.clock),
-                        .seen_at_us = now_us(save_requests)};
+    struct save made = {
+        .url = url, .begun_us = clock_wall_us(saves->config.clock), .seen_at_us = now_us(saves)};
     enum err err = make_id(made.id);
     if (err == ERR_OK) {
-        job_directory(save_requests, made.id, directory);
+        job_directory(saves, made.id, directory);
         err = job_write(job, directory, detail);
     }
     if (err != ERR_OK) {
@@ -184,7 +181,7 @@ static enum err begin(struct save_requests *save_requests, const struct job *job
     return ERR_OK;
 }
 
-enum err save_requests_begin(struct save_requests *save_requests, struct bytes url,
+enum err save_requests_begin(struct save_requests *saves, struct bytes url,
                              char ret_id[ADMIN_PAGES_NAME_SIZE_MAX], struct err_detail *detail) {
     struct arena arena;
     struct job job;
@@ -192,16 +189,16 @@ enum err save_requests_begin(struct save_requests *save_requests, struct bytes u
     enum err err = url.size > SAVE_URL_SIZE_MAX ? err_set(detail, ERR_INVALID, "the URL is too long")
                                                 : make_job(url, &arena, &job, detail);
     if (err == ERR_OK) {
-        err = make_directory(save_requests, "jobs", detail);
+        err = make_directory(saves, "jobs", detail);
     }
     if (err == ERR_OK) {
-        pthread_mutex_lock(&save_requests->lock);
-        err = begin(save_requests, &job, ret_id, detail);
-        pthread_mutex_unlock(&save_requests->lock);
+        pthread_mutex_lock(&saves->lock);
+        err = begin(saves, &job, ret_id, detail);
+        pthread_mutex_unlock(&saves->lock);
     }
     arena_done(&arena);
     if (err == ERR_OK) {
-        crawl_loop_look(save_requests->config.crawl_loop);
+        crawl_loop_look(saves->config.crawl_loop);
     }
     return err;
 }
@@ -228,10 +225,10 @@ static const char *text_of(const json_t *object, const char *name, struct arena 
     return arena_text(arena, json_string_value(json_object_get(object, name)));
 }
 
-static enum err read_result(const struct save_requests *save_requests, struct bytes id, struct arena *arena,
+static enum err read_result(const struct save_requests *saves, struct bytes id, struct arena *arena,
                             struct save_view *ret_save) {
     char path[PATH_SIZE_MAX];
-    snprintf(path, sizeof path, "%s/saves/%.*s", save_requests->config.directory, BYTES_ARG(id));
+    snprintf(path, sizeof path, "%s/saves/%.*s", saves->config.directory, BYTES_ARG(id));
     json_t *result = json_load_file(path, 0, NULL);
     struct save_view save = {
         .id = text_of(result, "job_id", arena),
@@ -249,32 +246,32 @@ static enum err read_result(const struct save_requests *save_requests, struct by
     return is_whole ? ERR_OK : ERR_NOT_FOUND;
 }
 
-enum err save_requests_get(struct save_requests *save_requests, struct bytes id, struct arena *arena,
+enum err save_requests_get(struct save_requests *saves, struct bytes id, struct arena *arena,
                            struct save_view *ret_save, struct err_detail *detail) {
     if (!save_requests_is_name(id)) {
         return err_set(detail, ERR_NOT_FOUND, "there is no such save");
     }
-    pthread_mutex_lock(&save_requests->lock);
-    const struct save *save = find_running(save_requests, id);
+    pthread_mutex_lock(&saves->lock);
+    const struct save *save = find_running(saves, id);
     if (save != NULL) {
         *ret_save = view_of(save, "pending");
         ret_save->id = arena_text(arena, save->id);
         ret_save->url = arena_text(arena, save->url);
     }
-    pthread_mutex_unlock(&save_requests->lock);
+    pthread_mutex_unlock(&saves->lock);
     if (save != NULL) {
         return ERR_OK;
     }
-    enum err err = read_result(save_requests, id, arena, ret_save);
+    enum err err = read_result(saves, id, arena, ret_save);
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "there is no such save: results are kept for a day");
 }
 
 /* ---- the end ---- */
 
 /* Is there a capture of it since it began? Times of captures may be whole seconds. */
-static bool find_capture(const struct save_requests *save_requests, const struct save *save,
+static bool find_capture(const struct save_requests *saves, const struct save *save,
                          char timestamp[UTC_DIGITS_SIZE]) {
-    struct archive_reader *reader = archive_reader_begin_own(save_requests->config.archive);
+    struct archive_reader *reader = archive_reader_begin_own(saves->config.archive);
     struct bytes surt;
     struct capture capture;
     if (reader == NULL) {
@@ -282,8 +279,7 @@ static bool find_capture(const struct save_requests *save_requests, const struct
     }
     enum err err = archive_key(reader, bytes_of_string(save->url), &surt, NULL);
     if (err == ERR_OK) {
-        err = archive_find(reader, surt, clock_wall_us(save_requests->config.clock), ARCHIVE_CLOSEST,
-                           &capture, NULL);
+        err = archive_find(reader, surt, clock_wall_us(saves->config.clock), ARCHIVE_CLOSEST, &capture, NULL);
     }
     bool is_there = err == ERR_OK && capture.time_us / 1000000 >= save->begun_us / 1000000;
     if (is_there) {
@@ -306,11 +302,10 @@ static const char *reason_of(const struct job_progress *job) {
     return job->state == CAMPAIGN_LIMITED ? "it took too long" : "nothing came back";
 }
 
-static void write_result(const struct save_requests *save_requests, const struct save *save,
-                         struct bytes text) {
+static void write_result(const struct save_requests *saves, const struct save *save, struct bytes text) {
     char path[PATH_SIZE_MAX];
     char part[PATH_SIZE_MAX + 8];
-    snprintf(path, sizeof path, "%s/saves/%s", save_requests->config.directory, save->id);
+    snprintf(path, sizeof path, "%s/saves/%s", saves->config.directory, save->id);
     snprintf(part, sizeof part, "%s.part", path);
     FILE *file = fopen(part, "we");
     bool is_good = file != NULL && fwrite(text.data, 1, text.size, file) == text.size;
@@ -323,8 +318,7 @@ static void write_result(const struct save_requests *save_requests, const struct
 }
 
 /* Its result first, then its job: a crash between the two finishes it once more. */
-static void finish(struct save_requests *save_requests, const struct save *save,
-                   const struct job_progress *job) {
+static void finish(struct save_requests *saves, const struct save *save, const struct job_progress *job) {
     char timestamp[UTC_DIGITS_SIZE];
     char path[PATH_SIZE_MAX];
     struct buf text;
@@ -332,33 +326,33 @@ static void finish(struct save_requests *save_requests, const struct save *save,
     struct save_view view = view_of(save, "success");
     buf_init(&text, RESULT_SIZE_MAX);
     json_init(&json, &text);
-    if (find_capture(save_requests, save, timestamp)) {
+    if (find_capture(saves, save, timestamp)) {
         view.timestamp = timestamp;
     } else {
         view.status = "error";
         view.message = job != NULL ? reason_of(job) : "its job was removed";
     }
     save_view_put(&view, &json);
-    if (text.err == ERR_OK && make_directory(save_requests, "saves", NULL) == ERR_OK) {
-        write_result(save_requests, save, buf_bytes(&text));
+    if (text.err == ERR_OK && make_directory(saves, "saves", NULL) == ERR_OK) {
+        write_result(saves, save, buf_bytes(&text));
     }
     buf_done(&text);
-    job_file(save_requests, save->id, path);
+    job_file(saves, save->id, path);
     unlink(path);
-    crawl_loop_look(save_requests->config.crawl_loop);
+    crawl_loop_look(saves->config.crawl_loop);
 }
 
-static bool has_job(const struct save_requests *save_requests, const char *id) {
+static bool has_job(const struct save_requests *saves, const char *id) {
     char path[PATH_SIZE_MAX];
-    job_file(save_requests, id, path);
+    job_file(saves, id, path);
     return access(path, F_OK) == 0;
 }
 
 /* True where it is over; *ret_save is then a copy. */
-static bool step_one(struct save_requests *save_requests, size_t index, const struct job_progress *jobs,
+static bool step_one(struct save_requests *saves, size_t index, const struct job_progress *jobs,
                      size_t jobs_count, struct save *ret_save, const struct job_progress **ret_job) {
-    pthread_mutex_lock(&save_requests->lock);
-    struct save *save = &save_requests->running[index];
+    pthread_mutex_lock(&saves->lock);
+    struct save *save = &saves->running[index];
     bool is_over = false;
     *ret_job = NULL;
     for (size_t i = 0; i < jobs_count && save->url != NULL; i++) {
@@ -367,27 +361,27 @@ static bool step_one(struct save_requests *save_requests, size_t index, const st
             save->stored_count = job->stored_count;
             save->waiting_count = job->waiting_count;
             save->failed_count = job->failed_count;
-            save->seen_at_us = now_us(save_requests);
+            save->seen_at_us = now_us(saves);
             is_over = job->state == CAMPAIGN_ENDED || job->state == CAMPAIGN_LIMITED;
             *ret_job = job;
         }
     }
-    uint64_t unseen_us = now_us(save_requests) - save->seen_at_us;
+    uint64_t unseen_us = now_us(saves) - save->seen_at_us;
     bool is_gone =
-        save->url != NULL && ((unseen_us > GONE_S * UINT64_C(1000000) && !has_job(save_requests, save->id)) ||
+        save->url != NULL && ((unseen_us > GONE_S * UINT64_C(1000000) && !has_job(saves, save->id)) ||
                               unseen_us > 2 * TIME_MAX_S * UINT64_C(1000000));
     *ret_save = *save;
-    pthread_mutex_unlock(&save_requests->lock);
+    pthread_mutex_unlock(&saves->lock);
     return is_over || is_gone;
 }
 
 /* Results that nobody will ask for any more. */
-static void sweep(struct save_requests *save_requests) {
+static void sweep(struct save_requests *saves) {
     char path[PATH_SIZE_MAX];
-    snprintf(path, sizeof path, "%s/saves", save_requests->config.directory);
+    snprintf(path, sizeof path, "%s/saves", saves->config.directory);
     DIR *directory = opendir(path);
     const struct dirent *item;
-    int64_t oldest_s = clock_wall_us(save_requests->config.clock) / 1000000 - KEPT_S;
+    int64_t oldest_s = clock_wall_us(saves->config.clock) / 1000000 - KEPT_S;
     while (directory != NULL && (item = readdir(directory)) != NULL) {
         struct stat status;
         bool is_old = item->d_name[0] != '.' && fstatat(dirfd(directory), item->d_name, &status, 0) == 0 &&
@@ -401,47 +395,47 @@ static void sweep(struct save_requests *save_requests) {
     }
 }
 
-void save_requests_step(struct save_requests *save_requests) {
+void save_requests_step(struct save_requests *saves) {
     struct arena arena;
     struct job_progress *jobs;
     arena_init(&arena, JOBS_SIZE_MAX);
-    size_t jobs_count = crawl_loop_jobs(save_requests->config.crawl_loop, &arena, &jobs);
+    size_t jobs_count = crawl_loop_jobs(saves->config.crawl_loop, &arena, &jobs);
     for (size_t i = 0; i < SAVE_REQUESTS_RUNNING_MAX; i++) {
         struct save save;
         const struct job_progress *job;
-        if (step_one(save_requests, i, jobs, jobs_count, &save, &job)) {
-            finish(save_requests, &save, job);
-            pthread_mutex_lock(&save_requests->lock);
-            forget(&save_requests->running[i]);
-            pthread_mutex_unlock(&save_requests->lock);
+        if (step_one(saves, i, jobs, jobs_count, &save, &job)) {
+            finish(saves, &save, job);
+            pthread_mutex_lock(&saves->lock);
+            forget(&saves->running[i]);
+            pthread_mutex_unlock(&saves->lock);
         }
     }
     arena_done(&arena);
-    if (now_us(save_requests) - save_requests->swept_at_us > SWEEP_S * UINT64_C(1000000)) {
-        save_requests->swept_at_us = now_us(save_requests);
-        sweep(save_requests);
+    if (now_us(saves) - saves->swept_at_us > SWEEP_S * UINT64_C(1000000)) {
+        saves->swept_at_us = now_us(saves);
+        sweep(saves);
     }
 }
 
 /* ---- its own life ---- */
 
 /* One that was running when the node was stopped. */
-static void take_up(struct save_requests *save_requests, const char *name) {
+static void take_up(struct save_requests *saves, const char *name) {
     char directory[PATH_SIZE_MAX];
     char path[PATH_SIZE_MAX];
     struct arena arena;
     struct job job;
     struct stat status;
-    struct save *save = find_free(save_requests);
-    job_directory(save_requests, name, directory);
-    job_file(save_requests, name, path);
+    struct save *save = find_free(saves);
+    job_directory(saves, name, directory);
+    job_file(saves, name, path);
     arena_init(&arena, ARENA_SIZE_MAX);
     if (save != NULL && stat(path, &status) == 0 && job_read(&job, directory, &arena, NULL) == ERR_OK &&
         job.seeds.count == 1) {
         *save = (struct save){
             .url = strndup((const char *)job.seeds.items[0].data, job.seeds.items[0].size),
             .begun_us = (int64_t)status.st_mtim.tv_sec * 1000000,
-            .seen_at_us = now_us(save_requests),
+            .seen_at_us = now_us(saves),
         };
         snprintf(save->id, sizeof save->id, "%s", name);
     }
@@ -450,34 +444,34 @@ static void take_up(struct save_requests *save_requests, const char *name) {
 
 enum err save_requests_new(const struct save_requests_config *config, struct save_requests **ret_saves,
                            struct err_detail *detail) {
-    struct save_requests *save_requests = calloc(1, sizeof *save_requests);
+    struct save_requests *saves = calloc(1, sizeof *saves);
     char path[PATH_SIZE_MAX];
-    if (save_requests == NULL) {
+    if (saves == NULL) {
         return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
     }
-    save_requests->config = *config;
-    save_requests->swept_at_us = now_us(save_requests);
-    pthread_mutex_init(&save_requests->lock, NULL);
+    saves->config = *config;
+    saves->swept_at_us = now_us(saves);
+    pthread_mutex_init(&saves->lock, NULL);
     snprintf(path, sizeof path, "%s/jobs", config->directory);
     DIR *directory = opendir(path);
     const struct dirent *item;
     while (directory != NULL && (item = readdir(directory)) != NULL) {
         if (save_requests_is_name(bytes_of_string(item->d_name))) {
-            take_up(save_requests, item->d_name);
+            take_up(saves, item->d_name);
         }
     }
     if (directory != NULL) {
         closedir(directory);
     }
-    sweep(save_requests);
-    *ret_saves = save_requests;
+    sweep(saves);
+    *ret_saves = saves;
     return ERR_OK;
 }
 
-void save_requests_free(struct save_requests *save_requests) {
+void save_requests_free(struct save_requests *saves) {
     for (size_t i = 0; i < SAVE_REQUESTS_RUNNING_MAX; i++) {
-        forget(&save_requests->running[i]);
+        forget(&saves->running[i]);
     }
-    pthread_mutex_destroy(&save_requests->lock);
-    free(save_requests);
+    pthread_mutex_destroy(&saves->lock);
+    free(saves);
 }

@@ -30,18 +30,18 @@ struct save_requests_config {
 /* Finds those that were running. */
 enum err save_requests_new(const struct save_requests_config *config, struct save_requests **ret_saves,
                            struct err_detail *detail) MUST_CHECK;
-void save_requests_free(struct save_requests *save_requests);
+void save_requests_free(struct save_requests *saves);
 
 /* ---- any thread ---- */
 
 /* As admin_pages_table.save and .get_save. */
-enum err save_requests_begin(struct save_requests *save_requests, struct bytes url,
+enum err save_requests_begin(struct save_requests *saves, struct bytes url,
                              char ret_id[ADMIN_PAGES_NAME_SIZE_MAX], struct err_detail *detail) MUST_CHECK;
-enum err save_requests_get(struct save_requests *save_requests, struct bytes id, struct arena *arena,
+enum err save_requests_get(struct save_requests *saves, struct bytes id, struct arena *arena,
                            struct save_view *ret_save, struct err_detail *detail) MUST_CHECK;
 
 /* Finish those whose job is over; forget old results. One thread. */
-void save_requests_step(struct save_requests *save_requests);
+void save_requests_step(struct save_requests *saves);
 
 /* Is it the name of a save's job? */
 bool save_requests_is_name(struct bytes name);

@@ -18,29 +18,28 @@
 static const uint64_t DISTRUST_US = UINT64_C(600) * 1000000;
 
 /* By key: an address may belong to another node later. */
-bool crowd_driver_distrusts(const struct crowd_driver *crowd_driver, const struct peer *peer) {
-    return standing_holds(&crowd_driver->standing, STANDING_DOUBTED, peer_key(peer),
-                          crowd_driver_now_us(crowd_driver));
+bool crowd_driver_distrusts(const struct crowd_driver *driver, const struct peer *peer) {
+    return standing_holds(&driver->standing, STANDING_DOUBTED, peer_key(peer), crowd_driver_now_us(driver));
 }
 
-static void crowd_driver_drop(struct crowd_driver *crowd_driver, const struct peer *peer) {
-    if (crowd_driver->drops_count < CROWD_DRIVER_DROPS_MAX) {
-        crowd_driver->drops[crowd_driver->drops_count++] = *peer;
+static void crowd_driver_drop(struct crowd_driver *driver, const struct peer *peer) {
+    if (driver->drops_count < CROWD_DRIVER_DROPS_MAX) {
+        driver->drops[driver->drops_count++] = *peer;
     }
 }
 
-static void forget_contact(struct crowd_driver *crowd_driver, const struct peer *peer) {
-    for (size_t i = 0; i < crowd_driver->contacts_count; i++) {
-        if (peer_same_key(&crowd_driver->contacts[i].peer, peer)) {
-            crowd_driver->contacts[i--] = crowd_driver->contacts[--crowd_driver->contacts_count];
-            crowd_driver->contacts_changed = true;
+static void forget_contact(struct crowd_driver *driver, const struct peer *peer) {
+    for (size_t i = 0; i < driver->contacts_count; i++) {
+        if (peer_same_key(&driver->contacts[i].peer, peer)) {
+            driver->contacts[i--] = driver->contacts[--driver->contacts_count];
+            driver->contacts_changed = true;
         }
     }
 }
 
-static void forget_hits(struct crowd_driver *crowd_driver, const struct peer *peer) {
+static void forget_hits(struct crowd_driver *driver, const struct peer *peer) {
     for (size_t i = 0; i < CROWD_DRIVER_SEARCHES_MAX; i++) {
-        struct crowd_driver_search *search = &crowd_driver->searches[i];
+        struct crowd_driver_search *search = &driver->searches[i];
         for (size_t j = 0; j < search->hits_count; j++) {
             if (peer_same_key(&search->hits[j].holder, peer)) {
                 search->hits[j--] = search->hits[--search->hits_count];
@@ -54,27 +53,25 @@ static void run(void *context) {
     crowd_driver_take_wants(context);
 }
 
-void crowd_driver_distrust(struct crowd_driver *crowd_driver, const struct peer *peer) {
-    pthread_mutex_lock(&crowd_driver->lock);
-    if (!crowd_driver_distrusts(crowd_driver, peer)) {
-        uint64_t now_us = crowd_driver_now_us(crowd_driver);
-        standing_note(&crowd_driver->standing, STANDING_DOUBTED, peer_key(peer), now_us,
-                      now_us + DISTRUST_US);
-        crowd_driver->totals.distrusted_count++;
-        crowd_driver->distrusts_some = true;
+void crowd_driver_distrust(struct crowd_driver *driver, const struct peer *peer) {
+    pthread_mutex_lock(&driver->lock);
+    if (!crowd_driver_distrusts(driver, peer)) {
+        uint64_t now_us = crowd_driver_now_us(driver);
+        standing_note(&driver->standing, STANDING_DOUBTED, peer_key(peer), now_us, now_us + DISTRUST_US);
+        driver->totals.distrusted_count++;
+        driver->distrusts_some = true;
     }
-    forget_contact(crowd_driver, peer);
-    forget_hits(crowd_driver, peer);
-    crowd_driver_drop(crowd_driver, peer);
-    pthread_mutex_unlock(&crowd_driver->lock);
-    (void)transport_post(crowd_driver->config.transport, run,
-                         crowd_driver); /* else with the next news of the ring */
+    forget_contact(driver, peer);
+    forget_hits(driver, peer);
+    crowd_driver_drop(driver, peer);
+    pthread_mutex_unlock(&driver->lock);
+    (void)transport_post(driver->config.transport, run, driver); /* else with the next news of the ring */
 }
 
-bool crowd_driver_is_distrusted(struct crowd_driver *crowd_driver, const struct peer *peer) {
-    pthread_mutex_lock(&crowd_driver->lock);
-    bool is_distrusted = crowd_driver_distrusts(crowd_driver, peer);
-    pthread_mutex_unlock(&crowd_driver->lock);
+bool crowd_driver_is_distrusted(struct crowd_driver *driver, const struct peer *peer) {
+    pthread_mutex_lock(&driver->lock);
+    bool is_distrusted = crowd_driver_distrusts(driver, peer);
+    pthread_mutex_unlock(&driver->lock);
     return is_distrusted;
 }
 
@@ -117,64 +114,62 @@ static const uint64_t WRITE_US = 10 * 1000000; /* between two writes of the file
 
 /* ---- those who spoke ---- */
 
-static struct crowd_driver_contact *find_contact(struct crowd_driver *crowd_driver,
-                                                 const struct address *address) {
-    for (size_t i = 0; i < crowd_driver->contacts_count; i++) {
-        if (address_equal(&crowd_driver->contacts[i].peer.address, address)) {
-            return &crowd_driver->contacts[i];
+static struct crowd_driver_contact *find_contact(struct crowd_driver *driver, const struct address *address) {
+    for (size_t i = 0; i < driver->contacts_count; i++) {
+        if (address_equal(&driver->contacts[i].peer.address, address)) {
+            return &driver->contacts[i];
         }
     }
     return NULL;
 }
 
 /* A free place, or that of who has been silent for longest. */
-static struct crowd_driver_contact *place_for_contact(struct crowd_driver *crowd_driver) {
-    if (crowd_driver->contacts_count < CROWD_DRIVER_CONTACTS_MAX) {
-        return &crowd_driver->contacts[crowd_driver->contacts_count++];
+static struct crowd_driver_contact *place_for_contact(struct crowd_driver *driver) {
+    if (driver->contacts_count < CROWD_DRIVER_CONTACTS_MAX) {
+        return &driver->contacts[driver->contacts_count++];
     }
-    struct crowd_driver_contact *oldest = &crowd_driver->contacts[0];
-    for (size_t i = 1; i < crowd_driver->contacts_count; i++) {
-        if (crowd_driver->contacts[i].heard_at_us < oldest->heard_at_us) {
-            oldest = &crowd_driver->contacts[i];
+    struct crowd_driver_contact *oldest = &driver->contacts[0];
+    for (size_t i = 1; i < driver->contacts_count; i++) {
+        if (driver->contacts[i].heard_at_us < oldest->heard_at_us) {
+            oldest = &driver->contacts[i];
         }
     }
     return oldest;
 }
 
-static void crowd_driver_hear(struct crowd_driver *crowd_driver, const struct peer *peer) {
-    uint64_t now = crowd_driver_now_us(crowd_driver);
-    pthread_mutex_lock(&crowd_driver->lock);
-    struct crowd_driver_contact *contact = find_contact(crowd_driver, &peer->address);
+static void crowd_driver_hear(struct crowd_driver *driver, const struct peer *peer) {
+    uint64_t now = crowd_driver_now_us(driver);
+    pthread_mutex_lock(&driver->lock);
+    struct crowd_driver_contact *contact = find_contact(driver, &peer->address);
     bool is_known = contact != NULL && peer_equal(&contact->peer, peer);
     if (is_known) {
         contact->heard_at_us = now;
-    } else if (!crowd_driver_distrusts(crowd_driver, peer)) {
-        contact = contact != NULL ? contact : place_for_contact(crowd_driver);
+    } else if (!crowd_driver_distrusts(driver, peer)) {
+        contact = contact != NULL ? contact : place_for_contact(driver);
         *contact = (struct crowd_driver_contact){.peer = *peer, .heard_at_us = now};
-        crowd_driver->contacts_changed = true;
+        driver->contacts_changed = true;
     }
-    pthread_mutex_unlock(&crowd_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
 }
 
-void crowd_driver_beat(struct crowd_driver *crowd_driver) {
+void crowd_driver_beat(struct crowd_driver *driver) {
     struct peer peers[CROWD_DRIVER_CONTACTS_MAX];
-    uint64_t now = crowd_driver_now_us(crowd_driver);
-    pthread_mutex_lock(&crowd_driver->lock);
-    bool is_due =
-        crowd_driver->contacts_changed && (now >= crowd_driver->write_at_us || crowd_driver->is_stopped);
-    size_t count = crowd_driver->contacts_count;
+    uint64_t now = crowd_driver_now_us(driver);
+    pthread_mutex_lock(&driver->lock);
+    bool is_due = driver->contacts_changed && (now >= driver->write_at_us || driver->is_stopped);
+    size_t count = driver->contacts_count;
     for (size_t i = 0; i < count; i++) {
-        peers[i] = crowd_driver->contacts[i].peer;
+        peers[i] = driver->contacts[i].peer;
     }
     if (is_due) {
-        crowd_driver->contacts_changed = false;
-        crowd_driver->write_at_us = now + WRITE_US;
+        driver->contacts_changed = false;
+        driver->write_at_us = now + WRITE_US;
     }
-    pthread_mutex_unlock(&crowd_driver->lock);
-    if (is_due && crowd_driver_files_write(crowd_driver->config.directory, peers, count) != ERR_OK) {
-        pthread_mutex_lock(&crowd_driver->lock);
-        crowd_driver->contacts_changed = true; /* the disk is full or gone: tried again */
-        pthread_mutex_unlock(&crowd_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
+    if (is_due && crowd_driver_files_write(driver->config.directory, peers, count) != ERR_OK) {
+        pthread_mutex_lock(&driver->lock);
+        driver->contacts_changed = true; /* the disk is full or gone: tried again */
+        pthread_mutex_unlock(&driver->lock);
     }
 }
 
@@ -189,37 +184,37 @@ static bool is_among(const struct peer *peers, size_t count, const struct addres
     return false;
 }
 
-static void add_member(struct crowd_driver *crowd_driver, const struct peer *peer) {
+static void add_member(struct crowd_driver *driver, const struct peer *peer) {
     bool is_new = peer->address.port != 0 &&
-                  !address_equal(&peer->address, &crowd_driver->crowd_config.self.address) &&
-                  !is_among(crowd_driver->members, crowd_driver->members_count, &peer->address);
-    if (is_new && crowd_driver->members_count < CROWD_CONTACTS_MAX) {
-        crowd_driver->members[crowd_driver->members_count++] = *peer;
+                  !address_equal(&peer->address, &driver->crowd_config.self.address) &&
+                  !is_among(driver->members, driver->members_count, &peer->address);
+    if (is_new && driver->members_count < CROWD_CONTACTS_MAX) {
+        driver->members[driver->members_count++] = *peer;
     }
 }
 
 /* At random, so that those who come at the same time do not all turn to the same; then our neighbours. */
-static void look_for_members(struct crowd_driver *crowd_driver, const struct ring *ring) {
+static void look_for_members(struct crowd_driver *driver, const struct ring *ring) {
     uint32_t known_count = ring_known_count(ring);
-    crowd_driver->members_count = 0;
-    for (size_t i = 0; i < PICKS_MAX && known_count > 0 && crowd_driver->members_count < MEMBERS_SHARE; i++) {
-        struct ring_known known = ring_known_at(ring, (uint32_t)prng_below(&crowd_driver->prng, known_count));
+    driver->members_count = 0;
+    for (size_t i = 0; i < PICKS_MAX && known_count > 0 && driver->members_count < MEMBERS_SHARE; i++) {
+        struct ring_known known = ring_known_at(ring, (uint32_t)prng_below(&driver->prng, known_count));
         if (known.misses_count == 0) {
-            add_member(crowd_driver, &known.vnode.peer);
+            add_member(driver, &known.vnode.peer);
         }
     }
     for (uint8_t i = 0; i < ring_list_size(ring) && ring_is_member(ring, 0); i++) {
         const struct vnode *successor = ring_successor(ring, 0, i);
         if (successor != NULL) {
-            add_member(crowd_driver, &successor->peer);
+            add_member(driver, &successor->peer);
         }
     }
 }
 
 /* ---- joining ---- */
 
-static size_t neighbours_wanted(const struct crowd_driver *crowd_driver) {
-    size_t quarter = crowd_driver->crowd_config.view_size / 4;
+static size_t neighbours_wanted(const struct crowd_driver *driver) {
+    size_t quarter = driver->crowd_config.view_size / 4;
     return quarter > 0 ? quarter : 1;
 }
 
@@ -228,87 +223,85 @@ struct chosen {
     size_t count;
 };
 
-static void add_contact(struct crowd_driver *crowd_driver, const struct crowd_neighbour *view,
-                        size_t view_count, const struct peer *peer, size_t count_max,
-                        struct chosen *contacts) {
+static void add_contact(struct crowd_driver *driver, const struct crowd_neighbour *view, size_t view_count,
+                        const struct peer *peer, size_t count_max, struct chosen *contacts) {
     bool is_wanted =
         contacts->count < count_max && !is_among(contacts->peers, contacts->count, &peer->address);
     for (size_t i = 0; i < view_count && is_wanted; i++) {
         is_wanted = !address_equal(&view[i].peer.address, &peer->address);
     }
-    pthread_mutex_lock(&crowd_driver->lock);
-    is_wanted = is_wanted && !crowd_driver_distrusts(crowd_driver, peer);
-    pthread_mutex_unlock(&crowd_driver->lock);
+    pthread_mutex_lock(&driver->lock);
+    is_wanted = is_wanted && !crowd_driver_distrusts(driver, peer);
+    pthread_mutex_unlock(&driver->lock);
     if (is_wanted) {
         contacts->peers[contacts->count++] = *peer;
     }
 }
 
 /* Half of them of the ring, the others from those who spoke; who is in the view need not be asked. */
-static void choose_contacts(struct crowd_driver *crowd_driver, const struct crowd_neighbour *view,
+static void choose_contacts(struct crowd_driver *driver, const struct crowd_neighbour *view,
                             size_t view_count, struct chosen *contacts) {
     struct peer heard[PICKS_MAX];
     size_t heard_count = 0;
-    pthread_mutex_lock(&crowd_driver->lock);
-    for (; heard_count < PICKS_MAX && crowd_driver->contacts_count > 0; heard_count++) {
-        heard[heard_count] =
-            crowd_driver->contacts[prng_below(&crowd_driver->prng, crowd_driver->contacts_count)].peer;
+    pthread_mutex_lock(&driver->lock);
+    for (; heard_count < PICKS_MAX && driver->contacts_count > 0; heard_count++) {
+        heard[heard_count] = driver->contacts[prng_below(&driver->prng, driver->contacts_count)].peer;
     }
-    pthread_mutex_unlock(&crowd_driver->lock);
-    for (size_t i = 0; i < crowd_driver->members_count; i++) {
-        add_contact(crowd_driver, view, view_count, &crowd_driver->members[i], MEMBERS_SHARE, contacts);
+    pthread_mutex_unlock(&driver->lock);
+    for (size_t i = 0; i < driver->members_count; i++) {
+        add_contact(driver, view, view_count, &driver->members[i], MEMBERS_SHARE, contacts);
     }
     for (size_t i = 0; i < heard_count; i++) {
-        add_contact(crowd_driver, view, view_count, &heard[i], CROWD_CONTACTS_MAX, contacts);
+        add_contact(driver, view, view_count, &heard[i], CROWD_CONTACTS_MAX, contacts);
     }
 }
 
 /* It helped: at once again. It did not: they are gone or there are no more, wait longer. */
-static void back_off(struct crowd_driver *crowd_driver, size_t view_count, uint64_t now) {
-    if (view_count > crowd_driver->joined_with_count) {
-        crowd_driver->join.tries_count = 0;
+static void back_off(struct crowd_driver *driver, size_t view_count, uint64_t now) {
+    if (view_count > driver->joined_with_count) {
+        driver->join.tries_count = 0;
     }
-    retry_sent_doubling(&crowd_driver->join, JOIN_WAIT_US, JOIN_WAIT_US_MAX, now);
-    crowd_driver->joined_with_count = view_count;
+    retry_sent_doubling(&driver->join, JOIN_WAIT_US, JOIN_WAIT_US_MAX, now);
+    driver->joined_with_count = view_count;
 }
 
-static void crowd_driver_join(struct crowd_driver *crowd_driver) {
+static void crowd_driver_join(struct crowd_driver *driver) {
     struct crowd_neighbour view[CROWD_VIEW_MAX];
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     struct chosen contacts = {.count = 0};
-    uint64_t now = crowd_driver_now_us(crowd_driver);
-    size_t view_count = crowd_neighbours(crowd_driver->crowd, view);
-    if (view_count >= neighbours_wanted(crowd_driver)) {
-        crowd_driver->join.tries_count = 0;
+    uint64_t now = crowd_driver_now_us(driver);
+    size_t view_count = crowd_neighbours(driver->crowd, view);
+    if (view_count >= neighbours_wanted(driver)) {
+        driver->join.tries_count = 0;
         return;
     }
-    if (!retry_is_due(&crowd_driver->join, now)) {
+    if (!retry_is_due(&driver->join, now)) {
         return;
     }
-    choose_contacts(crowd_driver, view, view_count, &contacts);
+    choose_contacts(driver, view, view_count, &contacts);
     if (contacts.count == 0) {
         return;
     }
-    back_off(crowd_driver, view_count, now);
-    pthread_mutex_lock(&crowd_driver->lock);
-    crowd_driver->totals.rejoins_count++;
-    pthread_mutex_unlock(&crowd_driver->lock);
+    back_off(driver, view_count, now);
+    pthread_mutex_lock(&driver->lock);
+    driver->totals.rejoins_count++;
+    pthread_mutex_unlock(&driver->lock);
     struct event event = {.kind = EVENT_COMMAND, .code = CROWD_JOIN};
     event.bytes = crowd_write_contacts(contacts.peers, contacts.count, memory);
-    crowd_driver_step(crowd_driver, &event);
+    crowd_driver_step(driver, &event);
 }
 
-void crowd_driver_news(struct crowd_driver *crowd_driver, const struct ring *ring) {
+void crowd_driver_news(struct crowd_driver *driver, const struct ring *ring) {
     struct crowd_neighbour view[CROWD_VIEW_MAX];
-    if (crowd_driver->crowd == NULL || crowd_driver->is_stopped) {
+    if (driver->crowd == NULL || driver->is_stopped) {
         return;
     }
-    if (crowd_neighbours(crowd_driver->crowd, view) < neighbours_wanted(crowd_driver)) {
-        look_for_members(crowd_driver, ring);
+    if (crowd_neighbours(driver->crowd, view) < neighbours_wanted(driver)) {
+        look_for_members(driver, ring);
     }
-    crowd_driver_join(crowd_driver);
-    crowd_driver_repeat_spoiled(crowd_driver);
-    crowd_driver_take_wants(crowd_driver);
+    crowd_driver_join(driver);
+    crowd_driver_repeat_spoiled(driver);
+    crowd_driver_take_wants(driver);
 }
 
 enum {
@@ -324,118 +317,118 @@ static const uint64_t BLAME_US = 1000000;
 struct crowd_driver *crowd_driver_new(const struct crowd_driver_config *config) {
     struct peer known[CROWD_DRIVER_CONTACTS_MAX];
     uint64_t seed;
-    struct crowd_driver *crowd_driver = calloc(1, sizeof *crowd_driver);
-    if (crowd_driver == NULL) {
+    struct crowd_driver *driver = calloc(1, sizeof *driver);
+    if (driver == NULL) {
         return NULL;
     }
-    crowd_driver->config = *config;
-    crowd_driver->config.clock = config->clock != NULL ? config->clock : &clock_system;
+    driver->config = *config;
+    driver->config.clock = config->clock != NULL ? config->clock : &clock_system;
     if (config->look != NULL) {
-        crowd_driver->looked = calloc(CROWD_DRIVER_LOOKS_MAX, sizeof *crowd_driver->looked);
-        if (crowd_driver->looked == NULL) {
-            free(crowd_driver);
+        driver->looked = calloc(CROWD_DRIVER_LOOKS_MAX, sizeof *driver->looked);
+        if (driver->looked == NULL) {
+            free(driver);
             return NULL;
         }
     }
-    buf_init(&crowd_driver->answers, ANSWERS_SIZE_MAX);
-    pthread_mutex_init(&crowd_driver->lock, NULL);
+    buf_init(&driver->answers, ANSWERS_SIZE_MAX);
+    pthread_mutex_init(&driver->lock, NULL);
     randombytes_buf(&seed, sizeof seed);
-    prng_init(&crowd_driver->prng, seed);
-    standing_init(&crowd_driver->standing, crowd_driver->distrusted, CROWD_DRIVER_DISTRUSTED_MAX, seed);
-    crowd_driver->contacts_count = crowd_driver_files_read(config->directory, known);
-    for (size_t i = 0; i < crowd_driver->contacts_count; i++) {
-        crowd_driver->contacts[i].peer = known[i];
+    prng_init(&driver->prng, seed);
+    standing_init(&driver->standing, driver->distrusted, CROWD_DRIVER_DISTRUSTED_MAX, seed);
+    driver->contacts_count = crowd_driver_files_read(config->directory, known);
+    for (size_t i = 0; i < driver->contacts_count; i++) {
+        driver->contacts[i].peer = known[i];
     }
-    return crowd_driver;
+    return driver;
 }
 
-void crowd_driver_free(struct crowd_driver *crowd_driver) {
-    crowd_driver->is_stopped = true;
-    crowd_driver_beat(crowd_driver);
-    if (crowd_driver->crowd != NULL) {
-        crowd_free(crowd_driver->crowd);
+void crowd_driver_free(struct crowd_driver *driver) {
+    driver->is_stopped = true;
+    crowd_driver_beat(driver);
+    if (driver->crowd != NULL) {
+        crowd_free(driver->crowd);
     }
-    crowd_driver_done_searches(crowd_driver);
-    pthread_mutex_destroy(&crowd_driver->lock);
-    buf_done(&crowd_driver->answers);
-    free(crowd_driver->looked);
-    free(crowd_driver->actions);
-    free(crowd_driver->memory);
-    free(crowd_driver);
+    crowd_driver_done_searches(driver);
+    pthread_mutex_destroy(&driver->lock);
+    buf_done(&driver->answers);
+    free(driver->looked);
+    free(driver->actions);
+    free(driver->memory);
+    free(driver);
 }
 
-static enum err make_crowd(struct crowd_driver *crowd_driver) {
-    const struct crowd_config *config = &crowd_driver->crowd_config;
+static enum err make_crowd(struct crowd_driver *driver) {
+    const struct crowd_config *config = &driver->crowd_config;
     size_t actions_max = crowd_actions_max(config);
     size_t memory_size = crowd_memory_size(config);
-    crowd_driver->actions = calloc(actions_max, sizeof *crowd_driver->actions);
-    crowd_driver->memory = malloc(memory_size);
-    if (crowd_driver->actions == NULL || crowd_driver->memory == NULL) {
+    driver->actions = calloc(actions_max, sizeof *driver->actions);
+    driver->memory = malloc(memory_size);
+    if (driver->actions == NULL || driver->memory == NULL) {
         return ERR_MEMORY;
     }
-    outbox_init(&crowd_driver->out, crowd_driver->actions, actions_max, crowd_driver->memory, memory_size);
-    return crowd_new(config, &crowd_driver->crowd);
+    outbox_init(&driver->out, driver->actions, actions_max, driver->memory, memory_size);
+    return crowd_new(config, &driver->crowd);
 }
 
-void crowd_driver_begin(struct crowd_driver *crowd_driver, const struct peer *self,
+void crowd_driver_begin(struct crowd_driver *driver, const struct peer *self,
                         const uint8_t ring[CROWD_NETWORK_SIZE]) {
-    struct crowd_config *config = &crowd_driver->crowd_config;
-    if (crowd_driver->actions != NULL || crowd_driver->is_stopped) {
+    struct crowd_config *config = &driver->crowd_config;
+    if (driver->actions != NULL || driver->is_stopped) {
         return; /* it has begun, or could not */
     }
-    *config = crowd_driver->config.crowd;
+    *config = driver->config.crowd;
     config->self = *self;
     memcpy(config->network, ring, sizeof config->network);
     randombytes_buf(&config->seed, sizeof config->seed);
     config->view_size = config->view_size > 0 ? config->view_size : CROWD_DRIVER_VIEW_SIZE;
     config->fanout = config->fanout > 0 ? config->fanout : CROWD_DRIVER_FANOUT;
     config->searches_max = CROWD_DRIVER_SEARCHES_MAX;
-    if (make_crowd(crowd_driver) != ERR_OK) {
+    if (make_crowd(driver) != ERR_OK) {
         return;
     }
-    crowd_driver_step(crowd_driver, &(struct event){.kind = EVENT_START});
-    crowd_driver->is_begun = true;
-    crowd_driver_join(crowd_driver);
+    crowd_driver_step(driver, &(struct event){.kind = EVENT_START});
+    driver->is_begun = true;
+    crowd_driver_join(driver);
 }
 
 /* ---- what the crowd says ---- */
 
-static void blame(struct crowd_driver *crowd_driver, const struct peer *peer, struct bytes why) {
+static void blame(struct crowd_driver *driver, const struct peer *peer, struct bytes why) {
     char sentence[SENTENCE_SIZE_MAX];
-    uint64_t now = crowd_driver_now_us(crowd_driver);
-    if (now < crowd_driver->blame_at_us || crowd_driver->config.blame == NULL) {
+    uint64_t now = crowd_driver_now_us(driver);
+    if (now < driver->blame_at_us || driver->config.blame == NULL) {
         return; /* once a second is enough to be seen */
     }
-    crowd_driver->blame_at_us = now + BLAME_US;
+    driver->blame_at_us = now + BLAME_US;
     snprintf(sentence, sizeof sentence, "sends what makes no sense to the crowd: %.*s", BYTES_ARG(why));
-    crowd_driver->config.blame(crowd_driver->config.context, peer, sentence);
+    driver->config.blame(driver->config.context, peer, sentence);
 }
 
-static void on_blamed(struct crowd_driver *crowd_driver, struct bytes bytes) {
+static void on_blamed(struct crowd_driver *driver, struct bytes bytes) {
     struct wire_reader reader;
     struct peer peer;
     wire_reader_init(&reader, bytes);
     peer_read(&reader, PEER_TAGGED, &peer);
     struct bytes text = wire_read_bytes(&reader, wire_reader_left(&reader));
     if (reader.err == ERR_OK) {
-        blame(crowd_driver, &peer, text);
+        blame(driver, &peer, text);
     }
 }
 
-static void put_answer(struct crowd_driver *crowd_driver, uint64_t number, struct bytes finding) {
+static void put_answer(struct crowd_driver *driver, uint64_t number, struct bytes finding) {
     uint8_t head[ANSWER_HEAD_SIZE];
     struct wire_writer writer;
     wire_writer_init(&writer, head, sizeof head);
     wire_write_u64(&writer, number);
     wire_write_u16(&writer, (uint16_t)finding.size);
-    if (buf_reserve(&crowd_driver->answers, sizeof head + finding.size) == ERR_OK) {
-        buf_put(&crowd_driver->answers, bytes_of(head, sizeof head));
-        buf_put(&crowd_driver->answers, finding);
+    if (buf_reserve(&driver->answers, sizeof head + finding.size) == ERR_OK) {
+        buf_put(&driver->answers, bytes_of(head, sizeof head));
+        buf_put(&driver->answers, finding);
     } /* else the query is lost, as on the way */
 }
 
-static void on_asked(struct crowd_driver *crowd_driver, struct bytes bytes) {
-    const struct crowd_driver_config *config = &crowd_driver->config;
+static void on_asked(struct crowd_driver *driver, struct bytes bytes) {
+    const struct crowd_driver_config *config = &driver->config;
     uint8_t memory[CROWD_FINDING_SIZE_MAX];
     struct wire_reader reader;
     wire_reader_init(&reader, bytes);
@@ -445,54 +438,54 @@ static void on_asked(struct crowd_driver *crowd_driver, struct bytes bytes) {
     ASSERT(size <= sizeof memory);
     bool is_later = size == 0 && config->look != NULL && config->look(config->context, number, wish);
     if (!is_later) {
-        put_answer(crowd_driver, number, bytes_of(memory, size));
+        put_answer(driver, number, bytes_of(memory, size));
     }
 }
 
-static void on_notice(struct crowd_driver *crowd_driver, const struct action *action) {
+static void on_notice(struct crowd_driver *driver, const struct action *action) {
     switch ((enum crowd_notice)action->code) {
     case CROWD_ASKED:
-        on_asked(crowd_driver, action->bytes);
+        on_asked(driver, action->bytes);
         break;
     case CROWD_FOUND:
-        crowd_driver_on_found(crowd_driver, action->bytes);
+        crowd_driver_on_found(driver, action->bytes);
         break;
     case CROWD_LOST:
-        crowd_driver_on_lost(crowd_driver, action->bytes);
+        crowd_driver_on_lost(driver, action->bytes);
         break;
     case CROWD_ALONE: /* seen when the step is over */
         break;
     case CROWD_BLAMED:
-        on_blamed(crowd_driver, action->bytes);
+        on_blamed(driver, action->bytes);
         break;
     }
 }
 
 /* ---- steps ---- */
 
-static void step_once(struct crowd_driver *crowd_driver, struct event *event) {
-    struct outbox *out = &crowd_driver->out;
-    event->now_us = crowd_driver_now_us(crowd_driver);
+static void step_once(struct crowd_driver *driver, struct event *event) {
+    struct outbox *out = &driver->out;
+    event->now_us = crowd_driver_now_us(driver);
     outbox_clear(out);
-    crowd_step(crowd_driver->crowd, event, out);
+    crowd_step(driver->crowd, event, out);
     for (size_t i = 0; i < out->actions_count; i++) {
         const struct action *action = &out->actions[i];
         if (action->kind == ACTION_SEND) {
             struct peer to = {.address = action->to};
             memcpy(to.key, action->to_key, PEER_KEY_SIZE);
-            transport_send(crowd_driver->config.transport, &to, DATAGRAM_CROWD, action->bytes);
+            transport_send(driver->config.transport, &to, DATAGRAM_CROWD, action->bytes);
         } else if (action->kind == ACTION_NOTICE) {
-            on_notice(crowd_driver, action);
+            on_notice(driver, action);
         }
     }
 }
 
 /* Answers that this step's questions brought may bring further ones. */
-static void give_answers(struct crowd_driver *crowd_driver) {
+static void give_answers(struct crowd_driver *driver) {
     uint8_t finding[CROWD_FINDING_SIZE_MAX];
-    for (size_t said = 0; said < crowd_driver->answers.size;) {
+    for (size_t said = 0; said < driver->answers.size;) {
         struct wire_reader reader;
-        wire_reader_init(&reader, bytes_skip(buf_bytes(&crowd_driver->answers), said));
+        wire_reader_init(&reader, bytes_skip(buf_bytes(&driver->answers), said));
         struct event event = {.kind = EVENT_COMMAND, .number = wire_read_u64(&reader)};
         size_t size = wire_read_u16(&reader);
         wire_read_array(&reader, finding, size); /* the buffer may move */
@@ -500,68 +493,67 @@ static void give_answers(struct crowd_driver *crowd_driver) {
         said += ANSWER_HEAD_SIZE + size;
         event.code = size > 0 ? CROWD_HAVE : CROWD_HAVE_NOT;
         event.bytes = bytes_of(finding, size);
-        step_once(crowd_driver, &event);
+        step_once(driver, &event);
     }
-    buf_clear(&crowd_driver->answers);
+    buf_clear(&driver->answers);
 }
 
 /* For other threads. Who is distrusted may be back in the view by the word of others: he leaves it again. */
-static void copy(struct crowd_driver *crowd_driver) {
+static void copy(struct crowd_driver *driver) {
     struct crowd_neighbour view[CROWD_VIEW_MAX];
-    uint64_t now = crowd_driver_now_us(crowd_driver);
-    if (now < crowd_driver->copy_at_us) {
+    uint64_t now = crowd_driver_now_us(driver);
+    if (now < driver->copy_at_us) {
         return;
     }
-    crowd_driver->copy_at_us = now + COPY_US;
-    size_t count = crowd_neighbours(crowd_driver->crowd, view);
-    pthread_mutex_lock(&crowd_driver->lock);
-    crowd_driver->counters = *crowd_counters(crowd_driver->crowd);
-    crowd_driver->neighbours_count = 0;
+    driver->copy_at_us = now + COPY_US;
+    size_t count = crowd_neighbours(driver->crowd, view);
+    pthread_mutex_lock(&driver->lock);
+    driver->counters = *crowd_counters(driver->crowd);
+    driver->neighbours_count = 0;
     for (size_t i = 0; i < count; i++) {
-        if (crowd_driver->distrusts_some && crowd_driver_distrusts(crowd_driver, &view[i].peer)) {
-            crowd_driver_drop(crowd_driver, &view[i].peer);
-            crowd_driver->has_wants = true;
+        if (driver->distrusts_some && crowd_driver_distrusts(driver, &view[i].peer)) {
+            crowd_driver_drop(driver, &view[i].peer);
+            driver->has_wants = true;
         } else {
-            crowd_driver->neighbours[crowd_driver->neighbours_count++] = view[i];
+            driver->neighbours[driver->neighbours_count++] = view[i];
         }
     }
-    pthread_mutex_unlock(&crowd_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
 }
 
-void crowd_driver_step(struct crowd_driver *crowd_driver, struct event *event) {
-    step_once(crowd_driver, event);
-    give_answers(crowd_driver);
-    transport_wake_at(crowd_driver->config.transport, DATAGRAM_CROWD, crowd_driver->out.wake_at_us);
-    copy(crowd_driver);
+void crowd_driver_step(struct crowd_driver *driver, struct event *event) {
+    step_once(driver, event);
+    give_answers(driver);
+    transport_wake_at(driver->config.transport, DATAGRAM_CROWD, driver->out.wake_at_us);
+    copy(driver);
 }
 
 /* ---- the ring's loop ---- */
 
-void crowd_driver_receive(struct crowd_driver *crowd_driver, const struct datagram_message *message) {
-    bool is_heard =
-        crowd_driver->crowd != NULL && !crowd_driver->is_stopped &&
-        !(crowd_driver->distrusts_some && crowd_driver_is_distrusted(crowd_driver, &message->from));
+void crowd_driver_receive(struct crowd_driver *driver, const struct datagram_message *message) {
+    bool is_heard = driver->crowd != NULL && !driver->is_stopped &&
+                    !(driver->distrusts_some && crowd_driver_is_distrusted(driver, &message->from));
     if (!is_heard) {
         return;
     }
     struct event event = {.kind = EVENT_MESSAGE, .from = message->from.address, .bytes = message->bytes};
     memcpy(event.from_key, message->from.key, PEER_KEY_SIZE);
-    uint64_t blamed_count = crowd_counters(crowd_driver->crowd)->blamed_count;
-    crowd_driver_step(crowd_driver, &event);
-    if (crowd_driver->has_wants) {
-        crowd_driver_take_wants(crowd_driver);
+    uint64_t blamed_count = crowd_counters(driver->crowd)->blamed_count;
+    crowd_driver_step(driver, &event);
+    if (driver->has_wants) {
+        crowd_driver_take_wants(driver);
     }
-    if (crowd_counters(crowd_driver->crowd)->blamed_count == blamed_count) {
-        crowd_driver_hear(crowd_driver, &message->from);
+    if (crowd_counters(driver->crowd)->blamed_count == blamed_count) {
+        crowd_driver_hear(driver, &message->from);
     }
 }
 
-void crowd_driver_wake(struct crowd_driver *crowd_driver) {
-    if (crowd_driver->crowd != NULL && !crowd_driver->is_stopped) {
-        crowd_driver_step(crowd_driver, &(struct event){.kind = EVENT_WAKE});
-        crowd_driver_repeat_spoiled(crowd_driver);
-        crowd_driver_take_wants(crowd_driver);
-        crowd_driver_join(crowd_driver);
+void crowd_driver_wake(struct crowd_driver *driver) {
+    if (driver->crowd != NULL && !driver->is_stopped) {
+        crowd_driver_step(driver, &(struct event){.kind = EVENT_WAKE});
+        crowd_driver_repeat_spoiled(driver);
+        crowd_driver_take_wants(driver);
+        crowd_driver_join(driver);
     }
 }
 
@@ -615,18 +607,18 @@ static void put_neighbour(const struct crowd_neighbour *neighbour, struct json *
 }
 
 /* The lock is held, as below. */
-static uint64_t open_count(const struct crowd_driver *crowd_driver) {
+static uint64_t open_count(const struct crowd_driver *driver) {
     uint64_t count = 0;
     for (size_t i = 0; i < CROWD_DRIVER_SEARCHES_MAX; i++) {
-        count += crowd_driver->searches[i].state != CROWD_DRIVER_FREE;
+        count += driver->searches[i].state != CROWD_DRIVER_FREE;
     }
     return count;
 }
 
-static void put_view(const struct crowd_driver *crowd_driver, struct json *json) {
-    const struct crowd_config *config = &crowd_driver->config.crowd;
+static void put_view(const struct crowd_driver *driver, struct json *json) {
+    const struct crowd_config *config = &driver->config.crowd;
     unsigned view_size = config->view_size > 0 ? config->view_size : CROWD_DRIVER_VIEW_SIZE;
-    size_t count = crowd_driver->neighbours_count;
+    size_t count = driver->neighbours_count;
     json_text(json, "state", count == 0 ? "joining" : count < view_size / 4u ? "alone" : "part");
     json_text(json, "overlay", kinds[config->kind]);
     json_text(json, "part", parts[config->part]);
@@ -634,30 +626,28 @@ static void put_view(const struct crowd_driver *crowd_driver, struct json *json)
                 {"fanout", config->fanout > 0 ? config->fanout : CROWD_DRIVER_FANOUT});
     json_open_list(json, "view");
     for (size_t i = 0; i < count; i++) {
-        put_neighbour(&crowd_driver->neighbours[i], json);
+        put_neighbour(&driver->neighbours[i], json);
     }
     json_close(json);
-    JSON_COUNTS(json, {"contacts", crowd_driver->contacts_count},
-                {"distrusted", crowd_driver->totals.distrusted_count});
+    JSON_COUNTS(json, {"contacts", driver->contacts_count}, {"distrusted", driver->totals.distrusted_count});
 }
 
-void crowd_driver_put(struct crowd_driver *crowd_driver, struct json *json) {
-    pthread_mutex_lock(&crowd_driver->lock);
-    put_view(crowd_driver, json);
-    put_counters(&crowd_driver->counters, &crowd_driver->totals, open_count(crowd_driver),
-                 crowd_driver->waiting_count, json);
-    pthread_mutex_unlock(&crowd_driver->lock);
+void crowd_driver_put(struct crowd_driver *driver, struct json *json) {
+    pthread_mutex_lock(&driver->lock);
+    put_view(driver, json);
+    put_counters(&driver->counters, &driver->totals, open_count(driver), driver->waiting_count, json);
+    pthread_mutex_unlock(&driver->lock);
 }
 
-void crowd_driver_view(struct crowd_driver *crowd_driver, struct arena *arena, struct crowd_view *view) {
-    const struct crowd_config *config = &crowd_driver->config.crowd;
-    pthread_mutex_lock(&crowd_driver->lock);
-    const struct crowd_counters *counters = &crowd_driver->counters;
+void crowd_driver_view(struct crowd_driver *driver, struct arena *arena, struct crowd_view *view) {
+    const struct crowd_config *config = &driver->config.crowd;
+    pthread_mutex_lock(&driver->lock);
+    const struct crowd_counters *counters = &driver->counters;
     *view = (struct crowd_view){
         .overlay = kinds[config->kind],
         .part = parts[config->part],
         .view_size = config->view_size > 0 ? config->view_size : CROWD_DRIVER_VIEW_SIZE,
-        .neighbours = arena_take_array(arena, crowd_driver->neighbours_count, sizeof *view->neighbours),
+        .neighbours = arena_take_array(arena, driver->neighbours_count, sizeof *view->neighbours),
         .searches_count = counters->searches_count,
         .found_count = counters->found_count,
         .lost_count = counters->lost_count,
@@ -669,11 +659,11 @@ void crowd_driver_view(struct crowd_driver *crowd_driver, struct arena *arena, s
         .served_count = counters->served_count,
         .silent_count = counters->silent_count,
     };
-    for (size_t i = 0; view->neighbours != NULL && i < crowd_driver->neighbours_count; i++) {
+    for (size_t i = 0; view->neighbours != NULL && i < driver->neighbours_count; i++) {
         char address[ADDRESS_TEXT_SIZE_MAX];
-        const struct peer *peer = &crowd_driver->neighbours[i].peer;
+        const struct peer *peer = &driver->neighbours[i].peer;
         view->neighbours[view->neighbours_count++] =
             arena_text(arena, address_format(&peer->address, address));
     }
-    pthread_mutex_unlock(&crowd_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
 }

@@ -50,18 +50,18 @@ struct crowd_driver_config {
 struct crowd_driver *crowd_driver_new(const struct crowd_driver_config *config); /* NULL: out of memory */
 
 /* No find waits any more (ERR_CANCELLED), nothing is received. Before the ring stops. */
-void crowd_driver_stop(struct crowd_driver *crowd_driver);
-void crowd_driver_free(struct crowd_driver *crowd_driver);
+void crowd_driver_stop(struct crowd_driver *driver);
+void crowd_driver_free(struct crowd_driver *driver);
 
 /* ---- the ring's loop ---- */
 
 /* Begins where it has not: there is a charter and an address. ring: its id, the same under all charters. */
-void crowd_driver_begin(struct crowd_driver *crowd_driver, const struct peer *self,
+void crowd_driver_begin(struct crowd_driver *driver, const struct peer *self,
                         const uint8_t ring[CROWD_NETWORK_SIZE]);
-void crowd_driver_news(struct crowd_driver *crowd_driver,
+void crowd_driver_news(struct crowd_driver *driver,
                        const struct ring *ring); /* members that can be contacts */
-void crowd_driver_receive(struct crowd_driver *crowd_driver, const struct datagram_message *message);
-void crowd_driver_wake(struct crowd_driver *crowd_driver); /* the time of transport_wake_at() has come */
+void crowd_driver_receive(struct crowd_driver *driver, const struct datagram_message *message);
+void crowd_driver_wake(struct crowd_driver *driver); /* the time of transport_wake_at() has come */
 
 /* ---- any thread ---- */
 
@@ -81,24 +81,24 @@ struct crowd_driver_hit {
  * ERR_NOT_FOUND: nobody has it, or it was not found a short while ago; ERR_TIMEOUT; ERR_BUSY: too many
  * searches; ERR_UNREACHABLE: there is no crowd, or no neighbour; ERR_CANCELLED.
  */
-enum err crowd_driver_find(struct crowd_driver *crowd_driver, const struct wish *wish, uint32_t timeout_ms,
+enum err crowd_driver_find(struct crowd_driver *driver, const struct wish *wish, uint32_t timeout_ms,
                            size_t hits_wanted, struct crowd_driver_hit *out, size_t *ret_count) MUST_CHECK;
 
 /* He offered what he did not give: for ten minutes he is in no view of ours, not heard, and his hits are
  * passed over. */
-void crowd_driver_distrust(struct crowd_driver *crowd_driver, const struct peer *peer);
-bool crowd_driver_is_distrusted(struct crowd_driver *crowd_driver, const struct peer *peer);
+void crowd_driver_distrust(struct crowd_driver *driver, const struct peer *peer);
+bool crowd_driver_is_distrusted(struct crowd_driver *driver, const struct peer *peer);
 
 /* What config.look was asked for; an empty finding: nothing. */
-void crowd_driver_looked(struct crowd_driver *crowd_driver, uint64_t number, struct bytes finding);
+void crowd_driver_looked(struct crowd_driver *driver, uint64_t number, struct bytes finding);
 
 /* Every second or so, one thread that may wait for the disk. */
-void crowd_driver_beat(struct crowd_driver *crowd_driver);
+void crowd_driver_beat(struct crowd_driver *driver);
 
 /* Append members of the object that /api/v1/crowd gives (docs/api.md): state, view, searches, counters. */
-void crowd_driver_put(struct crowd_driver *crowd_driver, struct json *json);
+void crowd_driver_put(struct crowd_driver *driver, struct json *json);
 
 /* The part of it that pages show, in the arena. */
-void crowd_driver_view(struct crowd_driver *crowd_driver, struct arena *arena, struct crowd_view *view);
+void crowd_driver_view(struct crowd_driver *driver, struct arena *arena, struct crowd_view *view);
 
 #endif

@@ -5,34 +5,34 @@
 
 static const uint64_t LINGER_US_MIN = 50000; /* for further hits after the first */
 
-void crowd_driver_done_searches(struct crowd_driver *crowd_driver) {
+void crowd_driver_done_searches(struct crowd_driver *driver) {
     for (size_t i = 0; i < CROWD_DRIVER_SEARCHES_MAX; i++) {
-        ASSERT(crowd_driver->searches[i].users_count == 0);
+        ASSERT(driver->searches[i].users_count == 0);
     }
 }
 
-void crowd_driver_stop(struct crowd_driver *crowd_driver) {
-    pthread_mutex_lock(&crowd_driver->lock);
-    crowd_driver->is_stopped = true;
+void crowd_driver_stop(struct crowd_driver *driver) {
+    pthread_mutex_lock(&driver->lock);
+    driver->is_stopped = true;
     for (size_t i = 0; i < CROWD_DRIVER_SEARCHES_MAX; i++) {
-        bell_ring(&crowd_driver->searches[i].changed);
+        bell_ring(&driver->searches[i].changed);
     }
-    pthread_mutex_unlock(&crowd_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
 }
 
 /* ---- the loop ---- */
 
 /* The next thing that another thread wants, as an event with its bytes in memory; false: nothing. */
-static bool next_want(struct crowd_driver *crowd_driver, struct event *event,
+static bool next_want(struct crowd_driver *driver, struct event *event,
                       uint8_t memory[STEP_MESSAGE_SIZE_MAX]) {
     *event = (struct event){.kind = EVENT_COMMAND};
-    if (crowd_driver->drops_count > 0) {
+    if (driver->drops_count > 0) {
         event->code = CROWD_DROP;
-        event->bytes = crowd_write_contacts(&crowd_driver->drops[--crowd_driver->drops_count], 1, memory);
+        event->bytes = crowd_write_contacts(&driver->drops[--driver->drops_count], 1, memory);
         return true;
     }
-    if (crowd_driver->looked_count > 0) {
-        const struct crowd_driver_looked *looked = &crowd_driver->looked[--crowd_driver->looked_count];
+    if (driver->looked_count > 0) {
+        const struct crowd_driver_looked *looked = &driver->looked[--driver->looked_count];
         event->code = looked->finding_size > 0 ? CROWD_HAVE : CROWD_HAVE_NOT;
         event->number = looked->number;
         memcpy(memory, looked->finding, looked->finding_size);
@@ -40,7 +40,7 @@ static bool next_want(struct crowd_driver *crowd_driver, struct event *event,
         return true;
     }
     for (size_t i = 0; i < CROWD_DRIVER_SEARCHES_MAX; i++) {
-        struct crowd_driver_search *search = &crowd_driver->searches[i];
+        struct crowd_driver_search *search = &driver->searches[i];
         event->number = search->number;
         if (search->state == CROWD_DRIVER_NEW) {
             search->state = CROWD_DRIVER_OPEN;
@@ -63,17 +63,17 @@ static bool next_want(struct crowd_driver *crowd_driver, struct event *event,
     return false;
 }
 
-void crowd_driver_take_wants(struct crowd_driver *crowd_driver) {
+void crowd_driver_take_wants(struct crowd_driver *driver) {
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     struct event event;
-    bool is_there = crowd_driver->crowd != NULL && !crowd_driver->is_stopped;
-    crowd_driver->has_wants = false;
+    bool is_there = driver->crowd != NULL && !driver->is_stopped;
+    driver->has_wants = false;
     while (is_there) {
-        pthread_mutex_lock(&crowd_driver->lock);
-        is_there = next_want(crowd_driver, &event, memory);
-        pthread_mutex_unlock(&crowd_driver->lock);
+        pthread_mutex_lock(&driver->lock);
+        is_there = next_want(driver, &event, memory);
+        pthread_mutex_unlock(&driver->lock);
         if (is_there) {
-            crowd_driver_step(crowd_driver, &event);
+            crowd_driver_step(driver, &event);
         }
     }
 }
@@ -83,13 +83,13 @@ static void run(void *context) {
 }
 
 /* Where the ring has no time for it now, the next news of the ring finds it. */
-static void call_loop(struct crowd_driver *crowd_driver) {
-    (void)transport_post(crowd_driver->config.transport, run, crowd_driver);
+static void call_loop(struct crowd_driver *driver) {
+    (void)transport_post(driver->config.transport, run, driver);
 }
 
-static struct crowd_driver_search *find_open(struct crowd_driver *crowd_driver, uint64_t number) {
+static struct crowd_driver_search *find_open(struct crowd_driver *driver, uint64_t number) {
     for (size_t i = 0; i < CROWD_DRIVER_SEARCHES_MAX; i++) {
-        struct crowd_driver_search *search = &crowd_driver->searches[i];
+        struct crowd_driver_search *search = &driver->searches[i];
         if (search->state == CROWD_DRIVER_OPEN && search->number == number) {
             return search;
         }
@@ -97,7 +97,7 @@ static struct crowd_driver_search *find_open(struct crowd_driver *crowd_driver, 
     return NULL;
 }
 
-static void add_hit(struct crowd_driver *crowd_driver, struct crowd_driver_search *search,
+static void add_hit(struct crowd_driver *driver, struct crowd_driver_search *search,
                     const struct peer *holder, uint8_t hops_count, struct bytes finding) {
     bool is_wanted = search->hits_count < CROWD_DRIVER_HITS_MAX;
     for (size_t i = 0; i < search->hits_count && is_wanted; i++) {
@@ -110,11 +110,11 @@ static void add_hit(struct crowd_driver *crowd_driver, struct crowd_driver_searc
     *hit = (struct crowd_driver_raw_hit){
         .holder = *holder, .hops_count = hops_count, .contents_size = finding.size};
     memcpy(hit->contents, finding.data, finding.size);
-    search->first_at_us = search->first_at_us > 0 ? search->first_at_us : crowd_driver_now_us(crowd_driver);
+    search->first_at_us = search->first_at_us > 0 ? search->first_at_us : crowd_driver_now_us(driver);
     bell_ring(&search->changed);
 }
 
-void crowd_driver_on_found(struct crowd_driver *crowd_driver, struct bytes bytes) {
+void crowd_driver_on_found(struct crowd_driver *driver, struct bytes bytes) {
     struct wire_reader reader;
     struct peer holder;
     struct wish_finding findings[WISH_FINDINGS_MAX];
@@ -126,34 +126,33 @@ void crowd_driver_on_found(struct crowd_driver *crowd_driver, struct bytes bytes
     struct bytes finding = wire_read_bytes(&reader, wire_reader_left(&reader));
     bool is_sound = reader.err == ERR_OK && finding.size <= CROWD_FINDING_SIZE_MAX &&
                     wish_read_findings(finding, findings, &count) &&
-                    memcmp(holder.key, crowd_driver->crowd_config.self.key, PEER_KEY_SIZE) != 0;
-    pthread_mutex_lock(&crowd_driver->lock);
-    struct crowd_driver_search *search = find_open(crowd_driver, number);
+                    memcmp(holder.key, driver->crowd_config.self.key, PEER_KEY_SIZE) != 0;
+    pthread_mutex_lock(&driver->lock);
+    struct crowd_driver_search *search = find_open(driver, number);
     if (search != NULL) {
-        bool counts = is_sound && !crowd_driver_distrusts(crowd_driver, &holder);
+        bool counts = is_sound && !crowd_driver_distrusts(driver, &holder);
         if (counts) {
-            add_hit(crowd_driver, search, &holder, hops_count, finding);
+            add_hit(driver, search, &holder, hops_count, finding);
         } else {
             search->is_spoiled = true;
             search->discounts_count++;
-            crowd_driver->has_wants = true;
+            driver->has_wants = true;
         }
     }
-    pthread_mutex_unlock(&crowd_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
 }
 
 /* The crowd took a search for done, and then all who had answered turned out to be liars. */
-void crowd_driver_repeat_spoiled(struct crowd_driver *crowd_driver) {
+void crowd_driver_repeat_spoiled(struct crowd_driver *driver) {
     uint8_t ttl;
-    pthread_mutex_lock(&crowd_driver->lock);
+    pthread_mutex_lock(&driver->lock);
     for (size_t i = 0; i < CROWD_DRIVER_SEARCHES_MAX; i++) {
-        struct crowd_driver_search *search = &crowd_driver->searches[i];
+        struct crowd_driver_search *search = &driver->searches[i];
         bool is_in_vain = search->state == CROWD_DRIVER_OPEN && search->is_spoiled &&
-                          search->hits_count == 0 &&
-                          !crowd_is_searching(crowd_driver->crowd, search->number, &ttl);
+                          search->hits_count == 0 && !crowd_is_searching(driver->crowd, search->number, &ttl);
         if (is_in_vain && search->repeats_count < CROWD_DRIVER_REPEATS_MAX) {
             search->state = CROWD_DRIVER_NEW;
-            search->number = ++crowd_driver->numbers_count;
+            search->number = ++driver->numbers_count;
             search->repeats_count++;
             search->discounts_count = 0;
             search->is_spoiled = false;
@@ -163,23 +162,23 @@ void crowd_driver_repeat_spoiled(struct crowd_driver *crowd_driver) {
             bell_ring(&search->changed);
         }
     }
-    pthread_mutex_unlock(&crowd_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
 }
 
-void crowd_driver_on_lost(struct crowd_driver *crowd_driver, struct bytes bytes) {
+void crowd_driver_on_lost(struct crowd_driver *driver, struct bytes bytes) {
     struct wire_reader reader;
     struct crowd_neighbour view[CROWD_VIEW_MAX];
     wire_reader_init(&reader, bytes);
     uint64_t number = wire_read_u64(&reader);
-    bool is_alone = crowd_neighbours(crowd_driver->crowd, view) == 0;
-    pthread_mutex_lock(&crowd_driver->lock);
-    struct crowd_driver_search *search = find_open(crowd_driver, number);
+    bool is_alone = crowd_neighbours(driver->crowd, view) == 0;
+    pthread_mutex_lock(&driver->lock);
+    struct crowd_driver_search *search = find_open(driver, number);
     if (search != NULL) {
         search->state = CROWD_DRIVER_OVER;
         search->lost = is_alone ? ERR_UNREACHABLE : ERR_NOT_FOUND;
         bell_ring(&search->changed);
     }
-    pthread_mutex_unlock(&crowd_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
 }
 
 /* ---- any thread; the lock is held ---- */
@@ -189,15 +188,15 @@ static bool is_shareable(const struct crowd_driver_search *search, struct bytes 
 }
 
 /* That of others, or a new one; NULL: too many. */
-static struct crowd_driver_search *enter(struct crowd_driver *crowd_driver, struct bytes wish) {
+static struct crowd_driver_search *enter(struct crowd_driver *driver, struct bytes wish) {
     struct crowd_driver_search *free_one = NULL;
-    if (crowd_driver->waiting_count >= CROWD_DRIVER_WAITING_MAX) {
+    if (driver->waiting_count >= CROWD_DRIVER_WAITING_MAX) {
         return NULL;
     }
     for (size_t i = 0; i < CROWD_DRIVER_SEARCHES_MAX; i++) {
-        struct crowd_driver_search *search = &crowd_driver->searches[i];
+        struct crowd_driver_search *search = &driver->searches[i];
         if (is_shareable(search, wish)) {
-            crowd_driver->totals.shared_count++;
+            driver->totals.shared_count++;
             return search;
         }
         if (search->state == CROWD_DRIVER_FREE) {
@@ -206,22 +205,22 @@ static struct crowd_driver_search *enter(struct crowd_driver *crowd_driver, stru
     }
     if (free_one != NULL) {
         free_one->state = CROWD_DRIVER_NEW;
-        free_one->number = ++crowd_driver->numbers_count;
+        free_one->number = ++driver->numbers_count;
         free_one->repeats_count = 0;
         free_one->discounts_count = 0;
         free_one->is_spoiled = false;
-        free_one->begun_at_us = crowd_driver_now_us(crowd_driver);
+        free_one->begun_at_us = crowd_driver_now_us(driver);
         free_one->first_at_us = 0;
         free_one->hits_count = 0;
         free_one->wish_size = wish.size;
         memcpy(free_one->wish, wish.data, wish.size);
-        call_loop(crowd_driver);
+        call_loop(driver);
     }
     return free_one;
 }
 
-static void leave(struct crowd_driver *crowd_driver, struct crowd_driver_search *search) {
-    crowd_driver->waiting_count--;
+static void leave(struct crowd_driver *driver, struct crowd_driver_search *search) {
+    driver->waiting_count--;
     search->users_count--;
     if (search->users_count > 0) {
         return;
@@ -229,14 +228,13 @@ static void leave(struct crowd_driver *crowd_driver, struct crowd_driver_search 
     bool is_searched_for = search->state == CROWD_DRIVER_OPEN;
     search->state = is_searched_for ? CROWD_DRIVER_LEFT : CROWD_DRIVER_FREE;
     if (is_searched_for) {
-        call_loop(crowd_driver);
+        call_loop(driver);
     }
 }
 
-static void wait_until(struct crowd_driver *crowd_driver, struct crowd_driver_search *search,
-                       uint64_t wait_us) {
+static void wait_until(struct crowd_driver *driver, struct crowd_driver_search *search, uint64_t wait_us) {
     uint64_t until_us = clock_monotonic_us(&clock_system) + wait_us;
-    (void)bell_await(&search->changed, &crowd_driver->lock, until_us);
+    (void)bell_await(&search->changed, &driver->lock, until_us);
 }
 
 /* The first hit may be a far one, or one that is gone: others may follow soon. */
@@ -245,10 +243,10 @@ static uint64_t linger_until_us(const struct crowd_driver_search *search) {
     return search->first_at_us + (half_us > LINGER_US_MIN ? half_us : LINGER_US_MIN);
 }
 
-static enum err await(struct crowd_driver *crowd_driver, struct crowd_driver_search *search,
-                      uint64_t deadline_us, size_t hits_wanted) {
-    while (!crowd_driver->is_stopped) {
-        uint64_t now = crowd_driver_now_us(crowd_driver);
+static enum err await(struct crowd_driver *driver, struct crowd_driver_search *search, uint64_t deadline_us,
+                      size_t hits_wanted) {
+    while (!driver->is_stopped) {
+        uint64_t now = crowd_driver_now_us(driver);
         uint64_t until_us = deadline_us;
         if (search->hits_count > 0) {
             uint64_t linger_us = linger_until_us(search);
@@ -261,7 +259,7 @@ static enum err await(struct crowd_driver *crowd_driver, struct crowd_driver_sea
         } else if (now >= until_us) {
             return ERR_TIMEOUT;
         }
-        wait_until(crowd_driver, search, until_us - now);
+        wait_until(driver, search, until_us - now);
     }
     return ERR_CANCELLED;
 }
@@ -285,46 +283,46 @@ static size_t copy_hits(const struct crowd_driver_search *search, size_t hits_ma
     return count;
 }
 
-enum err crowd_driver_find(struct crowd_driver *crowd_driver, const struct wish *wish, uint32_t timeout_ms,
+enum err crowd_driver_find(struct crowd_driver *driver, const struct wish *wish, uint32_t timeout_ms,
                            size_t hits_wanted, struct crowd_driver_hit *out, size_t *ret_count) {
     uint8_t memory[CROWD_WISH_SIZE_MAX];
     ASSERT(hits_wanted > 0 && hits_wanted <= CROWD_DRIVER_HITS_MAX);
-    if (!crowd_driver->is_begun) {
+    if (!driver->is_begun) {
         return ERR_UNREACHABLE;
     }
     struct bytes bytes = wish_write(wish, memory);
-    uint64_t deadline_us = crowd_driver_now_us(crowd_driver) + timeout_ms * UINT64_C(1000);
-    pthread_mutex_lock(&crowd_driver->lock);
-    crowd_driver->totals.finds_count++;
-    struct crowd_driver_search *search = enter(crowd_driver, bytes);
+    uint64_t deadline_us = crowd_driver_now_us(driver) + timeout_ms * UINT64_C(1000);
+    pthread_mutex_lock(&driver->lock);
+    driver->totals.finds_count++;
+    struct crowd_driver_search *search = enter(driver, bytes);
     enum err err = ERR_BUSY;
     if (search != NULL) {
         search->users_count++;
-        crowd_driver->waiting_count++;
-        err = await(crowd_driver, search, deadline_us, hits_wanted);
+        driver->waiting_count++;
+        err = await(driver, search, deadline_us, hits_wanted);
         if (err == ERR_OK) {
             *ret_count = copy_hits(search, hits_wanted, out);
         }
-        leave(crowd_driver, search);
+        leave(driver, search);
     }
-    crowd_driver->totals.timeouts_count += err == ERR_TIMEOUT;
-    crowd_driver->totals.refused_count += err == ERR_BUSY;
-    pthread_mutex_unlock(&crowd_driver->lock);
+    driver->totals.timeouts_count += err == ERR_TIMEOUT;
+    driver->totals.refused_count += err == ERR_BUSY;
+    pthread_mutex_unlock(&driver->lock);
     return err;
 }
 
 /* ---- what is looked for later ---- */
 
 /* Where too many answers wait, this one is lost, as on the way. */
-void crowd_driver_looked(struct crowd_driver *crowd_driver, uint64_t number, struct bytes finding) {
+void crowd_driver_looked(struct crowd_driver *driver, uint64_t number, struct bytes finding) {
     ASSERT(finding.size <= CROWD_FINDING_SIZE_MAX);
-    pthread_mutex_lock(&crowd_driver->lock);
-    if (crowd_driver->looked_count < CROWD_DRIVER_LOOKS_MAX) {
-        struct crowd_driver_looked *looked = &crowd_driver->looked[crowd_driver->looked_count++];
+    pthread_mutex_lock(&driver->lock);
+    if (driver->looked_count < CROWD_DRIVER_LOOKS_MAX) {
+        struct crowd_driver_looked *looked = &driver->looked[driver->looked_count++];
         looked->number = number;
         looked->finding_size = finding.size;
         memcpy(looked->finding, finding.data, finding.size);
     }
-    pthread_mutex_unlock(&crowd_driver->lock);
-    call_loop(crowd_driver);
+    pthread_mutex_unlock(&driver->lock);
+    call_loop(driver);
 }

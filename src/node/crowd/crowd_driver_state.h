@@ -128,22 +128,22 @@ struct crowd_driver {
     size_t neighbours_count;
 };
 
-static inline uint64_t crowd_driver_now_us(const struct crowd_driver *crowd_driver) {
-    return clock_monotonic_us(crowd_driver->config.clock);
+static inline uint64_t crowd_driver_now_us(const struct crowd_driver *driver) {
+    return clock_monotonic_us(driver->config.clock);
 }
 
 /* crowd_driver.c, on the loop: applies an event with the current time, and all actions that follow. */
-void crowd_driver_step(struct crowd_driver *crowd_driver, struct event *event);
+void crowd_driver_step(struct crowd_driver *driver, struct event *event);
 
 /* crowd_driver_find.c, on the loop: what other threads want; CROWD_FOUND and CROWD_LOST. */
-void crowd_driver_done_searches(struct crowd_driver *crowd_driver);
-void crowd_driver_take_wants(struct crowd_driver *crowd_driver);
-void crowd_driver_repeat_spoiled(struct crowd_driver *crowd_driver);
-void crowd_driver_on_found(struct crowd_driver *crowd_driver, struct bytes bytes);
-void crowd_driver_on_lost(struct crowd_driver *crowd_driver, struct bytes bytes);
+void crowd_driver_done_searches(struct crowd_driver *driver);
+void crowd_driver_take_wants(struct crowd_driver *driver);
+void crowd_driver_repeat_spoiled(struct crowd_driver *driver);
+void crowd_driver_on_found(struct crowd_driver *driver, struct bytes bytes);
+void crowd_driver_on_lost(struct crowd_driver *driver, struct bytes bytes);
 
 /* crowd_driver.c; the lock is held. */
-bool crowd_driver_distrusts(const struct crowd_driver *crowd_driver, const struct peer *peer);
+bool crowd_driver_distrusts(const struct crowd_driver *driver, const struct peer *peer);
 
 /* crowd_driver.c, the file of contacts: a damaged one counts as none. */
 size_t crowd_driver_files_read(const char *directory, struct peer out[CROWD_DRIVER_CONTACTS_MAX]);

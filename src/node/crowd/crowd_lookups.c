@@ -16,7 +16,7 @@ enum { TIMEOUT_MS = 10000, SURT_SIZE_MAX = 64 << 10 };
 
 /* What one thread needs. */
 struct worker {
-    struct crowd_lookups *crowd_lookups;
+    struct crowd_lookups *lookups;
     struct crowd_reader_session *session; /* NULL: there was no crowd yet */
     struct sha256 sha256;
     struct canon canon;
@@ -117,7 +117,7 @@ static void put_obtained(struct buf *out, const struct obtained *obtained) {
 /* ---- the threads ---- */
 
 static enum err obtain(struct worker *worker, struct admin_pages_find *find) {
-    struct crowd_reader *crowd_reader = worker->crowd_lookups->crowd->reader;
+    struct crowd_reader *crowd_reader = worker->lookups->crowd->reader;
     struct wish wish;
     struct obtained obtained;
     if (crowd_reader == NULL) {
@@ -134,8 +134,8 @@ static enum err obtain(struct worker *worker, struct admin_pages_find *find) {
     if (err != ERR_OK) {
         return err;
     }
-    if (access_check(worker->crowd_lookups->access, obtained.captured.surt,
-                     obtained.captured.document.time_us) != ACCESS_ALLOW) {
+    if (access_check(worker->lookups->access, obtained.captured.surt, obtained.captured.document.time_us) !=
+        ACCESS_ALLOW) {
         return err_set(&find->detail, ERR_PERMISSION, "it may not be shown here");
     }
     if (find->wants_payload) {
@@ -147,8 +147,8 @@ static enum err obtain(struct worker *worker, struct admin_pages_find *find) {
 
 static void crowd_lookups_run(void *context, size_t seat) {
     struct admin_pages_find *find = context;
-    struct crowd_lookups *crowd_lookups = find->answerer;
-    find->err = obtain(&crowd_lookups->workers[seat], find);
+    struct crowd_lookups *lookups = find->answerer;
+    find->err = obtain(&lookups->workers[seat], find);
     find->done(find);
 }
 
@@ -158,8 +158,8 @@ static void crowd_lookups_cancel(void *context) {
     find->done(find);
 }
 
-static enum err worker_init(struct worker *worker, struct crowd_lookups *crowd_lookups) {
-    *worker = (struct worker){.crowd_lookups = crowd_lookups};
+static enum err worker_init(struct worker *worker, struct crowd_lookups *lookups) {
+    *worker = (struct worker){.lookups = lookups};
     canon_init(&worker->canon);
     buf_init(&worker->surt, SURT_SIZE_MAX);
     buf_init(&worker->words, WISH_WORDS_SIZE_MAX);
@@ -184,42 +184,42 @@ enum err crowd_lookups_start(const struct crowd_parts *crowd, struct access *acc
         .jobs_max = CROWD_LOOKUPS_WAITING_MAX,
         .cancelled = crowd_lookups_cancel,
     };
-    struct crowd_lookups *crowd_lookups = calloc(1, sizeof *crowd_lookups);
-    if (crowd_lookups == NULL) {
+    struct crowd_lookups *lookups = calloc(1, sizeof *lookups);
+    if (lookups == NULL) {
         return ERR_MEMORY;
     }
-    crowd_lookups->crowd = crowd;
-    crowd_lookups->access = access;
+    lookups->crowd = crowd;
+    lookups->access = access;
     enum err err = ERR_OK;
     for (size_t i = 0; i < CROWD_LOOKUPS_THREADS_COUNT; i++) {
-        enum err failed = worker_init(&crowd_lookups->workers[i], crowd_lookups);
+        enum err failed = worker_init(&lookups->workers[i], lookups);
         err = err == ERR_OK ? failed : err;
     }
-    err = err == ERR_OK ? pool_start(&crowd_lookups->pool, &pool) : err;
+    err = err == ERR_OK ? pool_start(&lookups->pool, &pool) : err;
     if (err != ERR_OK) {
-        crowd_lookups_stop(crowd_lookups);
-        crowd_lookups_free(crowd_lookups);
+        crowd_lookups_stop(lookups);
+        crowd_lookups_free(lookups);
         return err;
     }
-    *ret_crowd_lookups = crowd_lookups;
+    *ret_crowd_lookups = lookups;
     return ERR_OK;
 }
 
-void crowd_lookups_stop(struct crowd_lookups *crowd_lookups) {
-    pool_stop(&crowd_lookups->pool);
+void crowd_lookups_stop(struct crowd_lookups *lookups) {
+    pool_stop(&lookups->pool);
     for (size_t i = 0; i < CROWD_LOOKUPS_THREADS_COUNT; i++) {
-        worker_done(&crowd_lookups->workers[i]);
+        worker_done(&lookups->workers[i]);
     }
 }
 
-void crowd_lookups_free(struct crowd_lookups *crowd_lookups) {
-    free(crowd_lookups);
+void crowd_lookups_free(struct crowd_lookups *lookups) {
+    free(lookups);
 }
 
-void crowd_lookups_ask(struct crowd_lookups *crowd_lookups, struct admin_pages_find *find) {
-    find->answerer = crowd_lookups;
+void crowd_lookups_ask(struct crowd_lookups *lookups, struct admin_pages_find *find) {
+    find->answerer = lookups;
     find->job = (struct pool_job){.run = crowd_lookups_run, .context = find};
-    if (!pool_try(&crowd_lookups->pool, &find->job)) {
+    if (!pool_try(&lookups->pool, &find->job)) {
         find->err = err_set(&find->detail, ERR_BUSY, "too many wait for the crowd");
         find->done(find);
     }

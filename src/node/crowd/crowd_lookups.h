@@ -19,10 +19,10 @@ enum err crowd_lookups_start(const struct crowd_parts *crowd, struct access *acc
                              struct crowd_lookups **ret_crowd_lookups) MUST_CHECK;
 
 /* Those who wait get ERR_CANCELLED, and all who come later ERR_BUSY. Before the parts of together end. */
-void crowd_lookups_stop(struct crowd_lookups *crowd_lookups);
-void crowd_lookups_free(struct crowd_lookups *crowd_lookups); /* when nobody asks any more */
+void crowd_lookups_stop(struct crowd_lookups *lookups);
+void crowd_lookups_free(struct crowd_lookups *lookups); /* when nobody asks any more */
 
 /* Any thread: find->done() follows. */
-void crowd_lookups_ask(struct crowd_lookups *crowd_lookups, struct admin_pages_find *find);
+void crowd_lookups_ask(struct crowd_lookups *lookups, struct admin_pages_find *find);
 
 #endif

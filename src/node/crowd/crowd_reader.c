@@ -33,7 +33,7 @@ struct candidate {
 };
 
 struct crowd_reader_session {
-    struct crowd_reader *crowd_reader;
+    struct crowd_reader *reader;
     struct captures_session *captures;
     struct offers_title title;
     struct sha256 sha256;
@@ -71,34 +71,34 @@ static uint32_t left_ms(const struct errand *errand) {
 /* ---- life ---- */
 
 struct crowd_reader *crowd_reader_new(const struct crowd_reader_config *config) {
-    struct crowd_reader *crowd_reader = calloc(1, sizeof *crowd_reader);
-    if (crowd_reader == NULL) {
+    struct crowd_reader *reader = calloc(1, sizeof *reader);
+    if (reader == NULL) {
         return NULL;
     }
-    crowd_reader->config = *config;
-    struct crowd_reader_config *own = &crowd_reader->config;
+    reader->config = *config;
+    struct crowd_reader_config *own = &reader->config;
     own->size_max = config->size_max > 0 ? config->size_max : SIZE_MAX_DEFAULT;
     own->find = config->find != NULL ? config->find : crowd_driver_find;
     own->distrust = config->distrust != NULL ? config->distrust : crowd_driver_distrust;
     own->is_distrusted = config->is_distrusted != NULL ? config->is_distrusted : crowd_driver_is_distrusted;
-    pthread_mutex_init(&crowd_reader->lock, NULL);
-    return crowd_reader;
+    pthread_mutex_init(&reader->lock, NULL);
+    return reader;
 }
 
-void crowd_reader_free(struct crowd_reader *crowd_reader) {
-    pthread_mutex_destroy(&crowd_reader->lock);
-    free(crowd_reader);
+void crowd_reader_free(struct crowd_reader *reader) {
+    pthread_mutex_destroy(&reader->lock);
+    free(reader);
 }
 
-struct crowd_reader_session *crowd_reader_session_new(struct crowd_reader *crowd_reader) {
+struct crowd_reader_session *crowd_reader_session_new(struct crowd_reader *reader) {
     struct crowd_reader_session *session = calloc(1, sizeof *session);
     if (session == NULL) {
         return NULL;
     }
-    session->crowd_reader = crowd_reader;
+    session->reader = reader;
     buf_init(&session->words, WISH_WORDS_SIZE_MAX + 3);
     buf_init(&session->title_words, WISH_TITLE_SIZE_MAX + 3);
-    session->captures = captures_session_new(crowd_reader->config.captures);
+    session->captures = captures_session_new(reader->config.captures);
     bool is_ready = offers_title_init(&session->title) == ERR_OK && session->captures != NULL;
     is_ready = sha256_init(&session->sha256) == ERR_OK && is_ready;
     if (!is_ready) {
@@ -124,7 +124,7 @@ void crowd_reader_session_free(struct crowd_reader_session *session) {
 /* What captures.h asks of a description that is sound in itself, before the payload comes. */
 static bool takes(void *context, const struct captured *captured) {
     const struct errand *errand = context;
-    const struct crowd_reader_config *config = &errand->session->crowd_reader->config;
+    const struct crowd_reader_config *config = &errand->session->reader->config;
     const struct wish *wish = errand->wish;
     uint8_t hash[SHA256_SIZE];
     if (captured->sum.size > config->size_max) {
@@ -210,8 +210,7 @@ static bool is_vain(const struct errand *errand, const struct ringkey *key, cons
 static bool is_possible(const struct errand *errand, const struct wish_finding *finding,
                         const struct peer *holder) {
     const struct wish *wish = errand->wish;
-    if (finding->size > errand->session->crowd_reader->config.size_max ||
-        is_vain(errand, &finding->key, holder)) {
+    if (finding->size > errand->session->reader->config.size_max || is_vain(errand, &finding->key, holder)) {
         return false;
     }
     return wish->kind == WISH_DIGEST
@@ -243,11 +242,11 @@ static void sort_hits(struct errand *errand, size_t hits_count) {
 
 static void on_blame(void *context, const struct peer *peer, const char *sentence) {
     const struct errand *errand = context;
-    struct crowd_reader *crowd_reader = errand->session->crowd_reader;
-    const struct crowd_reader_config *config = &crowd_reader->config;
-    pthread_mutex_lock(&crowd_reader->lock);
-    crowd_reader->stat.false_count++;
-    pthread_mutex_unlock(&crowd_reader->lock);
+    struct crowd_reader *reader = errand->session->reader;
+    const struct crowd_reader_config *config = &reader->config;
+    pthread_mutex_lock(&reader->lock);
+    reader->stat.false_count++;
+    pthread_mutex_unlock(&reader->lock);
     config->distrust(config->crowd_driver, peer);
     if (config->blame != NULL) {
         config->blame(config->context, peer, sentence);
@@ -255,7 +254,7 @@ static void on_blame(void *context, const struct peer *peer, const char *sentenc
 }
 
 static bool avoids(void *context, const struct peer *peer) {
-    const struct crowd_reader_config *config = &((struct errand *)context)->session->crowd_reader->config;
+    const struct crowd_reader_config *config = &((struct errand *)context)->session->reader->config;
     return config->is_distrusted(config->crowd_driver, peer);
 }
 
@@ -342,9 +341,9 @@ static enum err fetch_any(struct errand *errand, struct obtained *obtained, stru
 static bool get_own(struct errand *errand, struct obtained *obtained) {
     struct crowd_reader_session *session = errand->session;
     struct ringkey keys[WISH_FINDINGS_MAX];
-    size_t count = offers_have_own(session->crowd_reader->config.offers, errand->wish, keys);
+    size_t count = offers_have_own(session->reader->config.offers, errand->wish, keys);
     for (size_t i = 0; i < count; i++) {
-        if (offers_get(session->crowd_reader->config.offers, session->captures, &keys[i], &obtained->captured,
+        if (offers_get(session->reader->config.offers, session->captures, &keys[i], &obtained->captured,
                        NULL) == ERR_OK) {
             obtained->key = keys[i];
             obtained->is_own = true;
@@ -365,7 +364,7 @@ static bool searches_again(enum err err, size_t searches_count) {
 
 static enum err search(struct errand *errand, struct obtained *obtained, struct err_detail *detail) {
     struct crowd_reader_session *session = errand->session;
-    const struct crowd_reader_config *config = &session->crowd_reader->config;
+    const struct crowd_reader_config *config = &session->reader->config;
     enum err err = ERR_BUSY;
     for (size_t i = 0; searches_again(err, i); i++) {
         size_t wanted = i == 0 ? HITS_WANTED_FIRST : CROWD_DRIVER_HITS_MAX;
@@ -391,9 +390,9 @@ static enum err search(struct errand *errand, struct obtained *obtained, struct 
     return err;
 }
 
-static void note(struct crowd_reader *crowd_reader, enum err err, const struct obtained *obtained) {
-    pthread_mutex_lock(&crowd_reader->lock);
-    struct crowd_reader_stat *stat = &crowd_reader->stat;
+static void note(struct crowd_reader *reader, enum err err, const struct obtained *obtained) {
+    pthread_mutex_lock(&reader->lock);
+    struct crowd_reader_stat *stat = &reader->stat;
     stat->wanted_count++;
     stat->lost_count += err != ERR_OK;
     stat->own_count += err == ERR_OK && obtained->is_own;
@@ -401,12 +400,12 @@ static void note(struct crowd_reader *crowd_reader, enum err err, const struct o
         stat->obtained_count++;
         stat->obtained_size += obtained->captured.payload.size;
     }
-    pthread_mutex_unlock(&crowd_reader->lock);
+    pthread_mutex_unlock(&reader->lock);
 }
 
 enum err crowd_reader_get(struct crowd_reader_session *session, const struct wish *wish, struct bytes surt,
                           uint32_t timeout_ms, struct obtained *ret_obtained, struct err_detail *detail) {
-    struct crowd_reader *crowd_reader = session->crowd_reader;
+    struct crowd_reader *reader = session->reader;
     struct errand errand = {
         .session = session,
         .wish = wish,
@@ -414,7 +413,7 @@ enum err crowd_reader_get(struct crowd_reader_session *session, const struct wis
     };
     struct obtained obtained = {0};
     enum err err = get_own(&errand, &obtained) ? ERR_OK : search(&errand, &obtained, detail);
-    note(crowd_reader, err, &obtained);
+    note(reader, err, &obtained);
     if (err != ERR_OK) {
         return err;
     }
@@ -422,15 +421,15 @@ enum err crowd_reader_get(struct crowd_reader_session *session, const struct wis
         obtained.from = obtained.captured.from;
         obtained.holders_count = obtained.captured.holders_count;
         struct bytes own = surt.size > 0 && wish->kind == WISH_URL ? surt : obtained.captured.surt;
-        offers_put(crowd_reader->config.offers, &obtained.key, &obtained.captured, own, bytes_of(NULL, 0));
+        offers_put(reader->config.offers, &obtained.key, &obtained.captured, own, bytes_of(NULL, 0));
     }
     *ret_obtained = obtained;
     ret_obtained->captured.document.sum = &ret_obtained->captured.sum;
     return ERR_OK;
 }
 
-void crowd_reader_stat(struct crowd_reader *crowd_reader, struct crowd_reader_stat *ret_stat) {
-    pthread_mutex_lock(&crowd_reader->lock);
-    *ret_stat = crowd_reader->stat;
-    pthread_mutex_unlock(&crowd_reader->lock);
+void crowd_reader_stat(struct crowd_reader *reader, struct crowd_reader_stat *ret_stat) {
+    pthread_mutex_lock(&reader->lock);
+    *ret_stat = reader->stat;
+    pthread_mutex_unlock(&reader->lock);
 }

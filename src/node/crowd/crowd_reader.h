@@ -43,10 +43,9 @@ struct crowd_reader_config {
 };
 
 struct crowd_reader *crowd_reader_new(const struct crowd_reader_config *config); /* NULL: out of memory */
-void crowd_reader_free(struct crowd_reader *crowd_reader);
+void crowd_reader_free(struct crowd_reader *reader);
 
-struct crowd_reader_session *
-crowd_reader_session_new(struct crowd_reader *crowd_reader); /* NULL: out of memory */
+struct crowd_reader_session *crowd_reader_session_new(struct crowd_reader *reader); /* NULL: out of memory */
 void crowd_reader_session_free(struct crowd_reader_session *session);
 
 /* Where it came from, for people. */
@@ -80,6 +79,6 @@ struct crowd_reader_stat {
     uint64_t false_count; /* holders that gave something false */
 };
 
-void crowd_reader_stat(struct crowd_reader *crowd_reader, struct crowd_reader_stat *ret_stat);
+void crowd_reader_stat(struct crowd_reader *reader, struct crowd_reader_stat *ret_stat);
 
 #endif

@@ -8,7 +8,7 @@
 enum { WAITING_MAX = 64 };
 
 struct stored_offers_wish {
-    struct stored_offers *stored_offers;
+    struct stored_offers *stored;
     struct pool_job job;
     uint64_t number;
     size_t size;
@@ -53,9 +53,9 @@ static bool find_url(struct copies *copies, const struct wish *wish, struct ring
     return is_found;
 }
 
-static bool can_be_found(const struct stored_offers *stored_offers, const struct wish *wish) {
+static bool can_be_found(const struct stored_offers *stored, const struct wish *wish) {
     return wish->kind == WISH_DIGEST ||
-           (wish->kind == WISH_URL && stored_offers->config.captures.mapping == CHARTER_BY_URL);
+           (wish->kind == WISH_URL && stored->config.captures.mapping == CHARTER_BY_URL);
 }
 
 _Static_assert((int)WISH_HASH_SIZE == (int)RINGKEY_POSITION_SIZE, "both begin the SHA-256 of the SURT");
@@ -70,29 +70,28 @@ static bool find(struct copies *copies, struct bytes bytes, struct ringkey *ret_
 }
 
 /* It is checked as what comes from others is: what rotted on the disk is not handed on. */
-static bool offer(struct stored_offers *stored_offers, const struct ringkey *key) {
+static bool offer(struct stored_offers *stored, const struct ringkey *key) {
     struct bytes description;
     struct bytes payload;
     struct captured captured;
-    enum err err = captures_read_own(stored_offers->captures, key, &description, &payload, NULL);
-    err = err == ERR_OK ? captures_open(stored_offers->session, key, description, payload, &captured, NULL)
-                        : err;
+    enum err err = captures_read_own(stored->captures, key, &description, &payload, NULL);
+    err = err == ERR_OK ? captures_open(stored->session, key, description, payload, &captured, NULL) : err;
     if (err == ERR_OK) {
-        offers_put(stored_offers->config.offers, key, &captured, captured.surt, bytes_of(NULL, 0));
+        offers_put(stored->config.offers, key, &captured, captured.surt, bytes_of(NULL, 0));
     }
     return err == ERR_OK;
 }
 
 static void stored_offers_run(void *context, size_t seat) {
     struct stored_offers_wish *waiting = context;
-    struct stored_offers *stored_offers = waiting->stored_offers;
+    struct stored_offers *stored = waiting->stored;
     (void)seat;
     uint8_t memory[CROWD_FINDING_SIZE_MAX];
     struct bytes wish = bytes_of(waiting->bytes, waiting->size);
     struct ringkey key;
-    bool is_offered = find(stored_offers->config.copies, wish, &key) && offer(stored_offers, &key);
-    size_t size = is_offered ? offers_have(stored_offers->config.offers, wish, memory) : 0;
-    stored_offers->config.looked(stored_offers->config.context, waiting->number, bytes_of(memory, size));
+    bool is_offered = find(stored->config.copies, wish, &key) && offer(stored, &key);
+    size_t size = is_offered ? offers_have(stored->config.offers, wish, memory) : 0;
+    stored->config.looked(stored->config.context, waiting->number, bytes_of(memory, size));
     free(waiting);
 }
 
@@ -102,52 +101,50 @@ enum err stored_offers_start(const struct stored_offers_config *config,
                              struct stored_offers **ret_stored_offers) {
     struct pool_config pool = {
         .name = "stored-offers", .threads_max = 1, .jobs_max = WAITING_MAX, .cancelled = free};
-    struct stored_offers *stored_offers = calloc(1, sizeof *stored_offers);
-    if (stored_offers == NULL) {
+    struct stored_offers *stored = calloc(1, sizeof *stored);
+    if (stored == NULL) {
         return ERR_MEMORY;
     }
-    stored_offers->config = *config;
-    stored_offers->captures = captures_new(&config->captures);
-    stored_offers->session =
-        stored_offers->captures != NULL ? captures_session_new(stored_offers->captures) : NULL;
-    enum err err = stored_offers->session != NULL ? pool_start(&stored_offers->pool, &pool) : ERR_MEMORY;
+    stored->config = *config;
+    stored->captures = captures_new(&config->captures);
+    stored->session = stored->captures != NULL ? captures_session_new(stored->captures) : NULL;
+    enum err err = stored->session != NULL ? pool_start(&stored->pool, &pool) : ERR_MEMORY;
     if (err != ERR_OK) {
-        stored_offers_free(stored_offers);
+        stored_offers_free(stored);
         return err;
     }
-    *ret_stored_offers = stored_offers;
+    *ret_stored_offers = stored;
     return ERR_OK;
 }
 
-void stored_offers_stop(struct stored_offers *stored_offers) {
-    pool_stop(&stored_offers->pool);
+void stored_offers_stop(struct stored_offers *stored) {
+    pool_stop(&stored->pool);
 }
 
-void stored_offers_free(struct stored_offers *stored_offers) {
-    stored_offers_stop(stored_offers);
-    if (stored_offers->session != NULL) {
-        captures_session_free(stored_offers->session);
+void stored_offers_free(struct stored_offers *stored) {
+    stored_offers_stop(stored);
+    if (stored->session != NULL) {
+        captures_session_free(stored->session);
     }
-    if (stored_offers->captures != NULL) {
-        captures_free(stored_offers->captures);
+    if (stored->captures != NULL) {
+        captures_free(stored->captures);
     }
-    free(stored_offers);
+    free(stored);
 }
 
-bool stored_offers_look(struct stored_offers *stored_offers, uint64_t number, struct bytes bytes) {
+bool stored_offers_look(struct stored_offers *stored, uint64_t number, struct bytes bytes) {
     struct wish wish;
-    if (!wish_read(bytes, &wish) || !can_be_found(stored_offers, &wish)) {
+    if (!wish_read(bytes, &wish) || !can_be_found(stored, &wish)) {
         return false;
     }
     struct stored_offers_wish *waiting = malloc(sizeof *waiting);
     if (waiting == NULL) {
         return false;
     }
-    *waiting =
-        (struct stored_offers_wish){.stored_offers = stored_offers, .number = number, .size = bytes.size};
+    *waiting = (struct stored_offers_wish){.stored = stored, .number = number, .size = bytes.size};
     waiting->job = (struct pool_job){.run = stored_offers_run, .context = waiting};
     memcpy(waiting->bytes, bytes.data, bytes.size);
-    bool is_taken = pool_try(&stored_offers->pool, &waiting->job);
+    bool is_taken = pool_try(&stored->pool, &waiting->job);
     if (!is_taken) {
         free(waiting);
     }

@@ -31,10 +31,10 @@ enum err stored_offers_start(const struct stored_offers_config *config,
                              struct stored_offers **ret_stored_offers) MUST_CHECK;
 
 /* Nothing is looked for any more. Then keeping may end. */
-void stored_offers_stop(struct stored_offers *stored_offers);
-void stored_offers_free(struct stored_offers *stored_offers);
+void stored_offers_stop(struct stored_offers *stored);
+void stored_offers_free(struct stored_offers *stored);
 
 /* Any thread, does not wait. False: it cannot be found here, or too many wait. */
-bool stored_offers_look(struct stored_offers *stored_offers, uint64_t number, struct bytes wish);
+bool stored_offers_look(struct stored_offers *stored, uint64_t number, struct bytes wish);
 
 #endif

@@ -48,32 +48,32 @@ struct group_driver_config {
 struct group_driver *group_driver_new(const struct group_driver_config *config); /* NULL: out of memory */
 
 /* Nothing is received or sent any more. Before bulk and ring stop. */
-void group_driver_stop(struct group_driver *group_driver);
-void group_driver_free(struct group_driver *group_driver);
+void group_driver_stop(struct group_driver *driver);
+void group_driver_free(struct group_driver *driver);
 
 /* ---- one thread that may wait for the disk ---- */
 
 /* Every second or so: looks at the files. True where there is a group, so that a socket is needed. */
-bool group_driver_beat(struct group_driver *group_driver);
+bool group_driver_beat(struct group_driver *driver);
 
 /* The socket is there, and bulk will run. Once. */
-enum err group_driver_begin(struct group_driver *group_driver, struct transport *transport,
+enum err group_driver_begin(struct group_driver *driver, struct transport *transport,
                             struct peer_rpc *peer_rpc, const struct peer *self) MUST_CHECK;
 
 /* ---- the ring's loop ---- */
 
-void group_driver_receive(struct group_driver *group_driver, const struct datagram_message *message);
-void group_driver_wake(struct group_driver *group_driver); /* the time of transport_wake_at() has come */
+void group_driver_receive(struct group_driver *driver, const struct datagram_message *message);
+void group_driver_wake(struct group_driver *driver); /* the time of transport_wake_at() has come */
 
 /* ---- any thread ---- */
 
 /* So many bytes came from him, or went to him, in so long, from the first to the last. Short ones say nothing
  * and may be told all the same. */
-void group_driver_learned(struct group_driver *group_driver, const struct peer *peer, uint64_t size,
+void group_driver_learned(struct group_driver *driver, const struct peer *peer, uint64_t size,
                           uint64_t duration_us);
 
 /* Is the owner of this key in a group with us? His address does not matter: it may be that of a stream. */
-bool group_driver_is_member(struct group_driver *group_driver, const struct peer *peer);
+bool group_driver_is_member(struct group_driver *driver, const struct peer *peer);
 
 struct group_driver_neighbour {
     struct peer peer;
@@ -83,20 +83,19 @@ struct group_driver_neighbour {
 };
 
 /* Those of all groups together, each once: a node in several groups hands updates from one to the other. */
-size_t group_driver_neighbours(struct group_driver *group_driver,
+size_t group_driver_neighbours(struct group_driver *driver,
                                struct group_driver_neighbour out[GROUP_DRIVER_NEIGHBOURS_MAX]);
 
 /* Append what /api/v1/groups says (docs/api.md): of one group, or of all where the name is empty.
  * ERR_NOT_FOUND: no such group. */
-enum err group_driver_put(struct group_driver *group_driver, struct bytes name, struct buf *out,
+enum err group_driver_put(struct group_driver *driver, struct bytes name, struct buf *out,
                           struct err_detail *detail) MUST_CHECK;
 
 /* The part of it that pages show, of all groups, in the arena: how many. */
-size_t group_driver_list(struct group_driver *group_driver, struct arena *arena,
-                         struct group_view **ret_groups);
+size_t group_driver_list(struct group_driver *driver, struct arena *arena, struct group_view **ret_groups);
 
 /* Append the topology of a group as SVG, or as DOT. ERR_NOT_FOUND: no such group, or no topology yet. */
-enum err group_driver_put_picture(struct group_driver *group_driver, struct bytes name, bool is_dot,
+enum err group_driver_put_picture(struct group_driver *driver, struct bytes name, bool is_dot,
                                   struct buf *out, struct err_detail *detail) MUST_CHECK;
 
 #endif

@@ -18,22 +18,22 @@ _Static_assert((int)GROUP_ID_SIZE == (int)CHARTER_ID_SIZE, "one layout of invita
 _Static_assert((int)MEMBERSHIP_SIZE_MAX <= (int)GROUP_PAPERS_SIZE_MAX, "papers hold a membership");
 
 static void sign_membership(const void *signer, const char *context, struct bytes message,
-                 uint8_t out[CHARTER_SIGNATURE_SIZE]) {
+                            uint8_t out[CHARTER_SIGNATURE_SIZE]) {
     identity_sign(signer, context, message, out);
 }
 
-static uint64_t now_s(const struct group_driver *group_driver) {
-    return (uint64_t)(clock_wall_us(group_driver->config.clock) / US_PER_S);
+static uint64_t now_s(const struct group_driver *driver) {
+    return (uint64_t)(clock_wall_us(driver->config.clock) / US_PER_S);
 }
 
 /* A token becomes the membership of this node. */
-static bool use_token(struct group_driver *group_driver, const struct group_driver_slot *slot,
+static bool use_token(struct group_driver *driver, const struct group_driver_slot *slot,
                       struct membership *membership, struct err_detail *detail) {
     struct invitation invitation;
     struct identity bearer;
     uint8_t seed[INVITATION_SEED_SIZE];
-    if (invitation_parse(bytes_trim(bytes_of_string(slot->wish.token)), &group_driver->sha256, &invitation,
-                         seed, detail) != ERR_OK) {
+    if (invitation_parse(bytes_trim(bytes_of_string(slot->wish.token)), &driver->sha256, &invitation, seed,
+                         detail) != ERR_OK) {
         return false;
     }
     bool is_ours = memcmp(invitation.ring, slot->id, GROUP_ID_SIZE) == 0;
@@ -42,28 +42,27 @@ static bool use_token(struct group_driver *group_driver, const struct group_driv
     } else if (!invitation.is_bearer) {
         *membership = (struct membership){.is_there = true, .invitation = invitation};
     } else if (identity_from_seed(&bearer, seed) == ERR_OK) {
-        membership_bind(membership, &invitation, group_driver->self.key, now_s(group_driver), sign_membership, &bearer);
+        membership_bind(membership, &invitation, driver->self.key, now_s(driver), sign_membership, &bearer);
         identity_done(&bearer);
     }
     sodium_memzero(seed, sizeof seed);
     return is_ours;
 }
 
-static struct bytes group_driver_write_papers(struct group_driver *group_driver,
+static struct bytes group_driver_write_papers(struct group_driver *driver,
                                               const struct group_driver_slot *slot,
                                               uint8_t out[GROUP_PAPERS_SIZE_MAX]) {
     struct membership membership = {0};
     struct err_detail detail = {0};
-    if (slot->wish.token[0] != '\0' && !use_token(group_driver, slot, &membership, &detail)) {
-        group_driver_note(group_driver, "group \"%s\": the token is not used: %s", slot->wish.name,
+    if (slot->wish.token[0] != '\0' && !use_token(driver, slot, &membership, &detail)) {
+        group_driver_note(driver, "group \"%s\": the token is not used: %s", slot->wish.name,
                           err_detail_text(&detail, ERR_INVALID));
     }
     return membership_write(&membership, out);
 }
 
-static bool group_driver_papers_are_good(struct group_driver *group_driver,
-                                         const struct group_driver_slot *slot, const struct peer *peer,
-                                         struct bytes papers) {
+static bool group_driver_papers_are_good(struct group_driver *driver, const struct group_driver_slot *slot,
+                                         const struct peer *peer, struct bytes papers) {
     struct membership membership = {0};
     bool is_read = papers.size > 0 && membership_read(papers, &membership, NULL) == ERR_OK;
     struct charter *charter = is_read ? calloc(1, sizeof *charter) : NULL;
@@ -76,7 +75,7 @@ static bool group_driver_papers_are_good(struct group_driver *group_driver,
         ASSERT(err == ERR_OK); /* fewer than a charter has room for, and no two the same */
     }
     enum membership_verdict verdict =
-        membership_judge(&membership, charter, slot->id, peer->key, now_s(group_driver), identity_verify);
+        membership_judge(&membership, charter, slot->id, peer->key, now_s(driver), identity_verify);
     free(charter);
     return verdict == MEMBERSHIP_GOOD;
 }
@@ -85,15 +84,15 @@ static bool group_driver_papers_are_good(struct group_driver *group_driver,
 
 enum { SENTENCE_SIZE_MAX = 160 };
 
-static void on_probe(struct group_driver *group_driver, struct wire_reader *reader, const struct peer *peer) {
+static void on_probe(struct group_driver *driver, struct wire_reader *reader, const struct peer *peer) {
     uint32_t size = wire_read_u32(reader);
     if (reader->err == ERR_OK) {
-        group_driver_probe(group_driver, peer, size);
+        group_driver_probe(driver, peer, size);
     }
 }
 
 /* True: he has not been seen before. The oldest makes room. */
-static bool remember_asked(struct group_driver *group_driver, struct group_driver_slot *slot,
+static bool remember_asked(struct group_driver *driver, struct group_driver_slot *slot,
                            const struct peer *peer) {
     size_t oldest = 0;
     for (size_t i = 0; i < slot->asked_count; i++) {
@@ -103,20 +102,20 @@ static bool remember_asked(struct group_driver *group_driver, struct group_drive
         oldest = slot->asked[i].at_us < slot->asked[oldest].at_us ? i : oldest;
     }
     size_t at = slot->asked_count < GROUP_DRIVER_ASKED_MAX ? slot->asked_count++ : oldest;
-    slot->asked[at] = (struct group_driver_asked){.peer = *peer, .at_us = group_driver_now_us(group_driver)};
+    slot->asked[at] = (struct group_driver_asked){.peer = *peer, .at_us = group_driver_now_us(driver)};
     return true;
 }
 
-static void on_asked(struct group_driver *group_driver, struct group_driver_slot *slot,
-                     const struct peer *peer, struct bytes papers) {
+static void on_asked(struct group_driver *driver, struct group_driver_slot *slot, const struct peer *peer,
+                     struct bytes papers) {
     char address[ADDRESS_TEXT_SIZE_MAX];
-    if (group_driver_papers_are_good(group_driver, slot, peer, papers)) {
+    if (group_driver_papers_are_good(driver, slot, peer, papers)) {
         ASSERT(slot->approvals_count < GROUP_DRIVER_ASKED_MAX); /* one in a step */
         slot->approvals[slot->approvals_count++] = *peer;
         return;
     }
-    if (remember_asked(group_driver, slot, peer)) {
-        group_driver_note(group_driver, "group \"%s\": %s wants to join%s", slot->wish.name,
+    if (remember_asked(driver, slot, peer)) {
+        group_driver_note(driver, "group \"%s\": %s wants to join%s", slot->wish.name,
                           address_format(&peer->address, address),
                           slot->rules.admission == GROUP_ADMISSION_INVITE
                               ? " and has no good invitation"
@@ -124,7 +123,7 @@ static void on_asked(struct group_driver *group_driver, struct group_driver_slot
     }
 }
 
-static void on_committed(struct group_driver *group_driver, struct group_driver_slot *slot) {
+static void on_committed(struct group_driver *driver, struct group_driver_slot *slot) {
     const struct topology *topology = group_topology(slot->group);
     char address[ADDRESS_TEXT_SIZE_MAX];
     if (topology != NULL) {
@@ -135,70 +134,70 @@ static void on_committed(struct group_driver *group_driver, struct group_driver_
                 }
             }
         }
-        group_driver_note(group_driver, "group \"%s\": topology %u.%u of %u member%s, master %s",
-                          slot->wish.name, group_term(slot->group), group_sequence(slot->group),
-                          topology->members_count, topology->members_count == 1 ? "" : "s",
+        group_driver_note(driver, "group \"%s\": topology %u.%u of %u member%s, master %s", slot->wish.name,
+                          group_term(slot->group), group_sequence(slot->group), topology->members_count,
+                          topology->members_count == 1 ? "" : "s",
                           address_format(&topology->members[0].address, address));
     }
-    group_driver_show(group_driver, slot, true);
+    group_driver_show(driver, slot, true);
 }
 
-static void on_out(struct group_driver *group_driver, struct group_driver_slot *slot) {
+static void on_out(struct group_driver *driver, struct group_driver_slot *slot) {
     if (slot->wish.is_leaving) {
-        group_driver_remove(group_driver, slot);
+        group_driver_remove(driver, slot);
     } else {
-        group_driver_note(group_driver, "group \"%s\": this node was dropped, and asks to join again",
+        group_driver_note(driver, "group \"%s\": this node was dropped, and asks to join again",
                           slot->wish.name);
     }
 }
 
-static void on_blamed(struct group_driver *group_driver, const struct peer *peer, struct bytes text) {
+static void on_blamed(struct group_driver *driver, const struct peer *peer, struct bytes text) {
     char sentence[SENTENCE_SIZE_MAX];
     snprintf(sentence, sizeof sentence, "sends what makes no sense to a group: %.*s", BYTES_ARG(text));
-    transport_blame(group_driver->transport, peer, sentence);
+    transport_blame(driver->transport, peer, sentence);
 }
 
-static void on_peer(struct group_driver *group_driver, struct group_driver_slot *slot,
+static void on_peer(struct group_driver *driver, struct group_driver_slot *slot,
                     const struct action *action) {
     struct wire_reader reader;
     struct peer peer;
     wire_reader_init(&reader, action->bytes);
     peer_read(&reader, PEER_MEMBER, &peer);
     if (action->code == GROUP_PROBE) {
-        on_probe(group_driver, &reader, &peer);
+        on_probe(driver, &reader, &peer);
         return;
     }
     struct bytes rest = wire_read_bytes(&reader, wire_reader_left(&reader));
     if (reader.err == ERR_OK && action->code == GROUP_ASKED) {
-        on_asked(group_driver, slot, &peer, rest);
+        on_asked(driver, slot, &peer, rest);
     } else if (reader.err == ERR_OK) {
-        on_blamed(group_driver, &peer, rest);
+        on_blamed(driver, &peer, rest);
     }
 }
 
-static void group_driver_on_notice(struct group_driver *group_driver, struct group_driver_slot *slot,
+static void group_driver_on_notice(struct group_driver *driver, struct group_driver_slot *slot,
                                    const struct action *action) {
     switch ((enum group_notice)action->code) {
     case GROUP_PROBE:
     case GROUP_ASKED:
     case GROUP_BLAMED:
-        on_peer(group_driver, slot, action);
+        on_peer(driver, slot, action);
         break;
     case GROUP_COMMITTED:
-        on_committed(group_driver, slot);
+        on_committed(driver, slot);
         break;
     case GROUP_REFUSED:
         slot->is_refused = true;
-        group_driver_note(group_driver, "group \"%s\": its master refuses this node", slot->wish.name);
+        group_driver_note(driver, "group \"%s\": its master refuses this node", slot->wish.name);
         break;
     case GROUP_OUT:
-        on_out(group_driver, slot);
+        on_out(driver, slot);
         break;
     case GROUP_MASTER:
-        group_driver_note(group_driver, "group \"%s\": this node is its master now", slot->wish.name);
+        group_driver_note(driver, "group \"%s\": this node is its master now", slot->wish.name);
         break;
     case GROUP_YIELDED:
-        group_driver_note(group_driver, "group \"%s\": another node is its master now", slot->wish.name);
+        group_driver_note(driver, "group \"%s\": another node is its master now", slot->wish.name);
         break;
     }
 }
@@ -216,8 +215,8 @@ enum {
 /* ---- making ---- */
 
 static void sign_message(void *context, struct bytes bytes, uint8_t signature[GROUP_SIGNATURE_SIZE]) {
-    const struct group_driver *group_driver = context;
-    identity_sign(transport_identity(group_driver->transport), SIGNATURE_CONTEXT, bytes, signature);
+    const struct group_driver *driver = context;
+    identity_sign(transport_identity(driver->transport), SIGNATURE_CONTEXT, bytes, signature);
 }
 
 static bool verify(void *context, const uint8_t key[PEER_KEY_SIZE], struct bytes bytes,
@@ -252,18 +251,18 @@ static void set_times(const struct group_driver_config *from, struct group_confi
     config->probe_size = from->probe_size;
 }
 
-static enum err make_group(struct group_driver *group_driver, struct group_driver_slot *slot) {
+static enum err make_group(struct group_driver *driver, struct group_driver_slot *slot) {
     struct group_config config = {
-        .self = group_driver->self,
-        .signer = {.context = group_driver, .sign = sign_message, .verify = verify},
+        .self = driver->self,
+        .signer = {.context = driver, .sign = sign_message, .verify = verify},
         .is_open = slot->rules.admission == GROUP_ADMISSION_OPEN,
         .kind = (enum topology_kind)slot->rules.generator,
         .connectivity = slot->rules.k,
         .neighbours = slot->wish.neighbours,
         .neighbours_count = (uint16_t)slot->wish.neighbours_count,
     };
-    set_times(&group_driver->config, &config);
-    group_files_id(bytes_of_string(slot->wish.name), slot->rules.founder, &group_driver->sha256, slot->id);
+    set_times(&driver->config, &config);
+    group_files_id(bytes_of_string(slot->wish.name), slot->rules.founder, &driver->sha256, slot->id);
     memcpy(config.id, slot->id, sizeof config.id);
     memcpy(config.founder, slot->rules.founder, PEER_KEY_SIZE);
     randombytes_buf(&config.seed, sizeof config.seed);
@@ -272,10 +271,9 @@ static enum err make_group(struct group_driver *group_driver, struct group_drive
 
 /* ---- steps ---- */
 
-static void step_once(struct group_driver *group_driver, struct group_driver_slot *slot,
-                      struct event *event) {
-    struct outbox *out = &group_driver->out;
-    event->now_us = group_driver_now_us(group_driver);
+static void step_once(struct group_driver *driver, struct group_driver_slot *slot, struct event *event) {
+    struct outbox *out = &driver->out;
+    event->now_us = group_driver_now_us(driver);
     outbox_clear(out);
     group_step(slot->group, event, out);
     slot->wake_at_us = out->wake_at_us;
@@ -285,48 +283,47 @@ static void step_once(struct group_driver *group_driver, struct group_driver_slo
         switch (action->kind) {
         case ACTION_SEND:
             memcpy(to.key, action->to_key, PEER_KEY_SIZE);
-            transport_send(group_driver->transport, &to, DATAGRAM_GROUP, action->bytes);
+            transport_send(driver->transport, &to, DATAGRAM_GROUP, action->bytes);
             break;
         case ACTION_SAVE:
-            group_driver_save(group_driver, slot, &action->number, action->bytes);
+            group_driver_save(driver, slot, &action->number, action->bytes);
             break;
         case ACTION_NOTICE:
-            group_driver_on_notice(group_driver, slot, action);
+            group_driver_on_notice(driver, slot, action);
             break;
         }
     }
 }
 
-void group_driver_step(struct group_driver *group_driver, struct group_driver_slot *slot,
-                       struct event *event) {
+void group_driver_step(struct group_driver *driver, struct group_driver_slot *slot, struct event *event) {
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     enum group_mode mode = group_mode(slot->group);
-    step_once(group_driver, slot, event);
+    step_once(driver, slot, event);
     while (slot->approvals_count > 0) {
         struct peer peer = slot->approvals[--slot->approvals_count];
         struct event approval = {.kind = EVENT_COMMAND, .code = GROUP_APPROVE};
         approval.bytes = group_write_peer(&peer, bytes_of(NULL, 0), memory);
-        step_once(group_driver, slot, &approval);
+        step_once(driver, slot, &approval);
     }
-    group_driver_show(group_driver, slot, group_mode(slot->group) != mode);
+    group_driver_show(driver, slot, group_mode(slot->group) != mode);
 }
 
-void group_driver_set_timer(struct group_driver *group_driver) {
+void group_driver_set_timer(struct group_driver *driver) {
     uint64_t at_us = STEP_NEVER_US;
     for (size_t i = 0; i < GROUP_DRIVER_GROUPS_MAX; i++) {
-        const struct group_driver_slot *slot = &group_driver->slots[i];
+        const struct group_driver_slot *slot = &driver->slots[i];
         if (slot->is_used) {
             at_us = slot->wake_at_us < at_us ? slot->wake_at_us : at_us;
             at_us = slot->ask.due_us < at_us ? slot->ask.due_us : at_us;
         }
     }
-    transport_wake_at(group_driver->transport, DATAGRAM_GROUP, at_us);
+    transport_wake_at(driver->transport, DATAGRAM_GROUP, at_us);
 }
 
 /* ---- slots ---- */
 
-static bool is_founder(const struct group_driver *group_driver, const struct group_driver_slot *slot) {
-    return memcmp(slot->rules.founder, group_driver->self.key, PEER_KEY_SIZE) == 0;
+static bool is_founder(const struct group_driver *driver, const struct group_driver_slot *slot) {
+    return memcmp(slot->rules.founder, driver->self.key, PEER_KEY_SIZE) == 0;
 }
 
 static bool has_founder(const struct group_driver_slot *slot) {
@@ -335,26 +332,25 @@ static bool has_founder(const struct group_driver_slot *slot) {
 }
 
 /* False: without memory. */
-static bool start_group(struct group_driver *group_driver, struct group_driver_slot *slot,
-                        struct bytes document) {
-    if (make_group(group_driver, slot) != ERR_OK) {
-        group_driver_note(group_driver, "group \"%s\": %s", slot->wish.name, err_text(ERR_MEMORY));
+static bool start_group(struct group_driver *driver, struct group_driver_slot *slot, struct bytes document) {
+    if (make_group(driver, slot) != ERR_OK) {
+        group_driver_note(driver, "group \"%s\": %s", slot->wish.name, err_text(ERR_MEMORY));
         return false;
     }
     if (document.size > 0) {
         struct event restored = {.kind = EVENT_RESTORED, .code = GROUP_SLOT, .bytes = document};
-        group_driver_step(group_driver, slot, &restored);
+        group_driver_step(driver, slot, &restored);
     }
-    group_driver_step(group_driver, slot, &(struct event){.kind = EVENT_START});
+    group_driver_step(driver, slot, &(struct event){.kind = EVENT_START});
     return true;
 }
 
-void group_driver_open_slot(struct group_driver *group_driver, struct group_driver_slot *slot,
+void group_driver_open_slot(struct group_driver *driver, struct group_driver_slot *slot,
                             const struct group_driver_news *news) {
     uint32_t life = slot->life + 1;
     bool is_restored = news->has_state && news->state.document_size > 0;
     struct topology *topology = slot->topology;
-    pthread_mutex_lock(&group_driver->lock);
+    pthread_mutex_lock(&driver->lock);
     *slot = (struct group_driver_slot){.is_used = true,
                                        .life = life,
                                        .wish = news->wish,
@@ -362,47 +358,46 @@ void group_driver_open_slot(struct group_driver *group_driver, struct group_driv
                                        .wake_at_us = STEP_NEVER_US,
                                        .ask.due_us = STEP_NEVER_US,
                                        .topology = topology};
-    pthread_mutex_unlock(&group_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
     if (!has_founder(slot) && news->has_state) {
         slot->rules = news->state.rules;
     }
     bool is_known = has_founder(slot) || slot->wish.neighbours_count > 0;
     if (is_known &&
-        !start_group(group_driver, slot,
+        !start_group(driver, slot,
                      bytes_of(news->state.document, is_restored ? news->state.document_size : 0))) {
         return;
     }
-    if (is_known && group_mode(slot->group) == GROUP_IDLE && is_founder(group_driver, slot) &&
-        !news->has_state) {
-        group_driver_step(group_driver, slot, &(struct event){.kind = EVENT_COMMAND, .code = GROUP_CREATE});
+    if (is_known && group_mode(slot->group) == GROUP_IDLE && is_founder(driver, slot) && !news->has_state) {
+        group_driver_step(driver, slot, &(struct event){.kind = EVENT_COMMAND, .code = GROUP_CREATE});
     }
     if (slot->wish.contact.port != 0 && (!is_known || group_mode(slot->group) == GROUP_IDLE)) {
         slot->ask.due_us = 0;
     }
-    group_driver_show(group_driver, slot, true);
+    group_driver_show(driver, slot, true);
 }
 
-void group_driver_close_slot(struct group_driver *group_driver, struct group_driver_slot *slot) {
-    group_driver_hide(group_driver, slot);
+void group_driver_close_slot(struct group_driver *driver, struct group_driver_slot *slot) {
+    group_driver_hide(driver, slot);
     group_free(slot->group);
     slot->group = NULL;
     slot->is_used = false;
 }
 
 /* The contact has spoken: the rules are those of the slot. */
-static void group_driver_found(struct group_driver *group_driver, struct group_driver_slot *slot,
+static void group_driver_found(struct group_driver *driver, struct group_driver_slot *slot,
                                const struct peer *contact) {
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     uint8_t papers[GROUP_PAPERS_SIZE_MAX];
     if (slot->group == NULL) {
-        group_driver_save(group_driver, slot, NULL, bytes_of(NULL, 0));
-        if (!start_group(group_driver, slot, bytes_of(NULL, 0))) {
+        group_driver_save(driver, slot, NULL, bytes_of(NULL, 0));
+        if (!start_group(driver, slot, bytes_of(NULL, 0))) {
             return;
         }
     }
     struct event join = {.kind = EVENT_COMMAND, .code = GROUP_JOIN};
-    join.bytes = group_write_peer(contact, group_driver_write_papers(group_driver, slot, papers), memory);
-    group_driver_step(group_driver, slot, &join);
+    join.bytes = group_write_peer(contact, group_driver_write_papers(driver, slot, papers), memory);
+    group_driver_step(driver, slot, &join);
 }
 
 /* ---- whose group is it? ---- */
@@ -416,28 +411,28 @@ static void group_driver_found(struct group_driver *group_driver, struct group_d
 enum { TRIES_DOUBLED = 5 };
 static const uint64_t TRY_US = 1000000; /* doubles with each try that is not answered, to half a minute */
 
-static void say(struct group_driver *group_driver, const struct peer *to,
+static void say(struct group_driver *driver, const struct peer *to,
                 const struct group_driver_message *message) {
     uint8_t memory[GROUP_DRIVER_CODE_SIZE_MAX];
-    transport_send(group_driver->transport, to, DATAGRAM_GROUP, group_driver_code_write(message, memory));
+    transport_send(driver->transport, to, DATAGRAM_GROUP, group_driver_code_write(message, memory));
 }
 
-void group_driver_ask(struct group_driver *group_driver, struct group_driver_slot *slot) {
+void group_driver_ask(struct group_driver *driver, struct group_driver_slot *slot) {
     struct peer contact = {.address = slot->wish.contact}; /* whoever is there */
     char address[ADDRESS_TEXT_SIZE_MAX];
-    retry_sent_doubling(&slot->ask, TRY_US, TRY_US << TRIES_DOUBLED, group_driver_now_us(group_driver));
+    retry_sent_doubling(&slot->ask, TRY_US, TRY_US << TRIES_DOUBLED, group_driver_now_us(driver));
     if (slot->ask.tries_count == TRIES_DOUBLED) {
-        group_driver_note(group_driver, "group \"%s\": no answer from %s yet", slot->wish.name,
+        group_driver_note(driver, "group \"%s\": no answer from %s yet", slot->wish.name,
                           address_format(&slot->wish.contact, address));
     }
     struct group_driver_message message = {.kind = GROUP_DRIVER_ASK,
                                            .name = bytes_of_string(slot->wish.name)};
-    say(group_driver, &contact, &message);
+    say(driver, &contact, &message);
 }
 
-static struct group_driver_slot *find_by_name(struct group_driver *group_driver, struct bytes name) {
+static struct group_driver_slot *find_by_name(struct group_driver *driver, struct bytes name) {
     for (size_t i = 0; i < GROUP_DRIVER_GROUPS_MAX; i++) {
-        struct group_driver_slot *slot = &group_driver->slots[i];
+        struct group_driver_slot *slot = &driver->slots[i];
         if (slot->is_used && bytes_equal(name, bytes_of_string(slot->wish.name))) {
             return slot;
         }
@@ -450,56 +445,54 @@ static bool is_key(const uint8_t key[PEER_KEY_SIZE]) {
     return memcmp(key, none, PEER_KEY_SIZE) != 0;
 }
 
-static void on_ask(struct group_driver *group_driver, const struct peer *from, struct bytes name) {
-    const struct group_driver_slot *slot = find_by_name(group_driver, name);
+static void on_ask(struct group_driver *driver, const struct peer *from, struct bytes name) {
+    const struct group_driver_slot *slot = find_by_name(driver, name);
     bool is_member = slot != NULL && slot->group != NULL && group_mode(slot->group) == GROUP_MEMBER;
     struct group_driver_message message = {.kind = is_member ? GROUP_DRIVER_TELL : GROUP_DRIVER_NONE,
                                            .name = name};
     if (is_member) {
         message.rules = slot->rules;
     }
-    say(group_driver, from, &message);
+    say(driver, from, &message);
 }
 
-static void on_tell(struct group_driver *group_driver, const struct peer *from, struct bytes name,
+static void on_tell(struct group_driver *driver, const struct peer *from, struct bytes name,
                     const struct group_rules *rules) {
-    struct group_driver_slot *slot = find_by_name(group_driver, name);
+    struct group_driver_slot *slot = find_by_name(driver, name);
     if (slot == NULL || slot->ask.due_us == STEP_NEVER_US ||
         !address_equal(&slot->wish.contact, &from->address)) {
         return; /* nobody asked him */
     }
     slot->ask.due_us = STEP_NEVER_US;
     if (is_key(slot->rules.founder) && memcmp(slot->rules.founder, rules->founder, PEER_KEY_SIZE) != 0) {
-        group_driver_note(group_driver, "group \"%s\": the contact is in another group of that name",
+        group_driver_note(driver, "group \"%s\": the contact is in another group of that name",
                           slot->wish.name);
         return;
     }
     slot->rules = *rules;
-    group_driver_found(group_driver, slot, from);
-    group_driver_set_timer(group_driver);
+    group_driver_found(driver, slot, from);
+    group_driver_set_timer(driver);
 }
 
-static void on_none(struct group_driver *group_driver, const struct peer *from, struct bytes name) {
-    struct group_driver_slot *slot = find_by_name(group_driver, name);
+static void on_none(struct group_driver *driver, const struct peer *from, struct bytes name) {
+    struct group_driver_slot *slot = find_by_name(driver, name);
     char address[ADDRESS_TEXT_SIZE_MAX];
     bool is_asked = slot != NULL && slot->ask.due_us != STEP_NEVER_US &&
                     address_equal(&slot->wish.contact, &from->address);
     if (!is_asked) {
         return;
     }
-    slot->ask =
-        (struct retry){.due_us = group_driver_now_us(group_driver) + TRY_US}; /* it may come into it */
+    slot->ask = (struct retry){.due_us = group_driver_now_us(driver) + TRY_US}; /* it may come into it */
     if (!slot->is_told) {
         slot->is_told = true;
-        group_driver_note(group_driver, "group \"%s\": %s is not in it (yet)", slot->wish.name,
+        group_driver_note(driver, "group \"%s\": %s is not in it (yet)", slot->wish.name,
                           address_format(&from->address, address));
     }
-    group_driver_set_timer(group_driver);
+    group_driver_set_timer(driver);
 }
 
 /* True: it was one of these, or malformed. */
-static bool group_driver_ask_receive(struct group_driver *group_driver,
-                                     const struct datagram_message *message) {
+static bool group_driver_ask_receive(struct group_driver *driver, const struct datagram_message *message) {
     struct group_driver_message read;
     if (message->bytes.size == 0 || message->bytes.data[0] != 0) {
         return message->bytes.size == 0;
@@ -509,13 +502,13 @@ static bool group_driver_ask_receive(struct group_driver *group_driver,
     }
     switch (read.kind) {
     case GROUP_DRIVER_ASK:
-        on_ask(group_driver, &message->from, read.name);
+        on_ask(driver, &message->from, read.name);
         break;
     case GROUP_DRIVER_TELL:
-        on_tell(group_driver, &message->from, read.name, &read.rules);
+        on_tell(driver, &message->from, read.name, &read.rules);
         break;
     case GROUP_DRIVER_NONE:
-        on_none(group_driver, &message->from, read.name);
+        on_none(driver, &message->from, read.name);
         break;
     }
     return true;
@@ -523,9 +516,9 @@ static bool group_driver_ask_receive(struct group_driver *group_driver,
 
 /* ---- what comes ---- */
 
-static struct group_driver_slot *find_by_id(struct group_driver *group_driver, struct bytes id) {
+static struct group_driver_slot *find_by_id(struct group_driver *driver, struct bytes id) {
     for (size_t i = 0; i < GROUP_DRIVER_GROUPS_MAX; i++) {
-        struct group_driver_slot *slot = &group_driver->slots[i];
+        struct group_driver_slot *slot = &driver->slots[i];
         if (slot->is_used && slot->group != NULL && bytes_equal(id, bytes_of(slot->id, GROUP_ID_SIZE))) {
             return slot;
         }
@@ -533,36 +526,36 @@ static struct group_driver_slot *find_by_id(struct group_driver *group_driver, s
     return NULL;
 }
 
-void group_driver_receive(struct group_driver *group_driver, const struct datagram_message *message) {
+void group_driver_receive(struct group_driver *driver, const struct datagram_message *message) {
     struct bytes bytes = message->bytes;
-    if (!group_driver->is_begun || group_driver->is_stopped ||
-        group_driver_ask_receive(group_driver, message) || bytes.size < ID_OFFSET + GROUP_ID_SIZE) {
+    if (!driver->is_begun || driver->is_stopped || group_driver_ask_receive(driver, message) ||
+        bytes.size < ID_OFFSET + GROUP_ID_SIZE) {
         return;
     }
     struct group_driver_slot *slot =
-        find_by_id(group_driver, bytes_slice(bytes, ID_OFFSET, ID_OFFSET + GROUP_ID_SIZE));
+        find_by_id(driver, bytes_slice(bytes, ID_OFFSET, ID_OFFSET + GROUP_ID_SIZE));
     if (slot == NULL || slot->is_removed) {
         return; /* of a group that we are not in: nobody's fault */
     }
     struct event event = {.kind = EVENT_MESSAGE, .from = message->from.address, .bytes = bytes};
     memcpy(event.from_key, message->from.key, PEER_KEY_SIZE);
-    group_driver_step(group_driver, slot, &event);
-    group_driver_set_timer(group_driver);
+    group_driver_step(driver, slot, &event);
+    group_driver_set_timer(driver);
 }
 
-void group_driver_wake(struct group_driver *group_driver) {
-    if (!group_driver->is_begun || group_driver->is_stopped) {
+void group_driver_wake(struct group_driver *driver) {
+    if (!driver->is_begun || driver->is_stopped) {
         return;
     }
     for (size_t i = 0; i < GROUP_DRIVER_GROUPS_MAX; i++) {
-        struct group_driver_slot *slot = &group_driver->slots[i];
-        uint64_t now_us = group_driver_now_us(group_driver);
+        struct group_driver_slot *slot = &driver->slots[i];
+        uint64_t now_us = group_driver_now_us(driver);
         if (slot->is_used && slot->group != NULL && now_us >= slot->wake_at_us) {
-            group_driver_step(group_driver, slot, &(struct event){.kind = EVENT_WAKE});
+            group_driver_step(driver, slot, &(struct event){.kind = EVENT_WAKE});
         }
         if (slot->is_used && retry_is_due(&slot->ask, now_us)) {
-            group_driver_ask(group_driver, slot);
+            group_driver_ask(driver, slot);
         }
     }
-    group_driver_set_timer(group_driver);
+    group_driver_set_timer(driver);
 }

@@ -63,7 +63,7 @@ enum group_driver_probe_state {
 };
 
 struct group_driver_probe {
-    struct group_driver *group_driver;
+    struct group_driver *driver;
     _Atomic enum group_driver_probe_state state;
     struct peer peer;
     uint32_t size;
@@ -157,36 +157,35 @@ struct group_driver {
     struct group_driver_probe probes[GROUP_DRIVER_PROBES_MAX];
 };
 
-static inline uint64_t group_driver_now_us(const struct group_driver *group_driver) {
-    return clock_monotonic_us(group_driver->config.clock);
+static inline uint64_t group_driver_now_us(const struct group_driver *driver) {
+    return clock_monotonic_us(driver->config.clock);
 }
 
-void group_driver_note(const struct group_driver *group_driver, const char *format, ...)
+void group_driver_note(const struct group_driver *driver, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* group_driver_loop.c, on the loop. A step: applies an event with the current time, and all that follows. */
-void group_driver_step(struct group_driver *group_driver, struct group_driver_slot *slot,
-                       struct event *event);
-void group_driver_open_slot(struct group_driver *group_driver, struct group_driver_slot *slot,
+void group_driver_step(struct group_driver *driver, struct group_driver_slot *slot, struct event *event);
+void group_driver_open_slot(struct group_driver *driver, struct group_driver_slot *slot,
                             const struct group_driver_news *news);
-void group_driver_close_slot(struct group_driver *group_driver, struct group_driver_slot *slot);
-void group_driver_set_timer(struct group_driver *group_driver);
+void group_driver_close_slot(struct group_driver *driver, struct group_driver_slot *slot);
+void group_driver_set_timer(struct group_driver *driver);
 
 /* group_driver.c, on the loop: the files of a group that was left are removed. */
-void group_driver_remove(struct group_driver *group_driver, struct group_driver_slot *slot);
+void group_driver_remove(struct group_driver *driver, struct group_driver_slot *slot);
 
 /* group_driver_loop.c, on the loop: asks the contact whose group it is that has this name. */
-void group_driver_ask(struct group_driver *group_driver, struct group_driver_slot *slot);
+void group_driver_ask(struct group_driver *driver, struct group_driver_slot *slot);
 
 /* group_driver.c: the task of the disk writes it. */
-void group_driver_save(struct group_driver *group_driver, const struct group_driver_slot *slot,
+void group_driver_save(struct group_driver *driver, const struct group_driver_slot *slot,
                        const uint64_t *number, struct bytes document);
 
 /* group_driver.c, on the loop: measures the bandwidth to a peer. */
-void group_driver_probe(struct group_driver *group_driver, const struct peer *peer, uint32_t size);
+void group_driver_probe(struct group_driver *driver, const struct peer *peer, uint32_t size);
 
 /* group_driver_view.c, on the loop: what other threads see; at once if it matters. */
-void group_driver_show(struct group_driver *group_driver, struct group_driver_slot *slot, bool is_now);
-void group_driver_hide(struct group_driver *group_driver, struct group_driver_slot *slot);
+void group_driver_show(struct group_driver *driver, struct group_driver_slot *slot, bool is_now);
+void group_driver_hide(struct group_driver *driver, struct group_driver_slot *slot);
 
 #endif

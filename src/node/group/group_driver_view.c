@@ -12,24 +12,24 @@ static const uint64_t COPY_US = 250000;
 /* ---- the loop ---- */
 
 /* The lock is held. */
-static void put_member(struct group_driver *group_driver, const struct peer *peer) {
-    if (map_reserve(&group_driver->members, group_driver->members.count + 1) == ERR_OK) {
-        map_put(&group_driver->members, bytes_of(peer->key, PEER_KEY_SIZE));
+static void put_member(struct group_driver *driver, const struct peer *peer) {
+    if (map_reserve(&driver->members, driver->members.count + 1) == ERR_OK) {
+        map_put(&driver->members, bytes_of(peer->key, PEER_KEY_SIZE));
     } /* else he is refused, and asks again */
 }
 
 /* The lock is held. */
-static void note_members(struct group_driver *group_driver) {
-    map_clear(&group_driver->members);
+static void note_members(struct group_driver *driver) {
+    map_clear(&driver->members);
     for (size_t i = 0; i < GROUP_DRIVER_GROUPS_MAX; i++) {
-        const struct group_driver_slot *slot = &group_driver->slots[i];
+        const struct group_driver_slot *slot = &driver->slots[i];
         const struct group *group = slot->is_shown ? slot->group : NULL;
         const struct topology *topology = group != NULL ? group_topology(group) : NULL;
         for (uint32_t m = 0; topology != NULL && m < topology->members_count; m++) {
-            put_member(group_driver, &topology->members[m]);
+            put_member(driver, &topology->members[m]);
         }
         for (size_t n = 0; group != NULL && n < slot->wish.neighbours_count; n++) {
-            put_member(group_driver, &slot->wish.neighbours[n]);
+            put_member(driver, &slot->wish.neighbours[n]);
         }
     }
 }
@@ -54,8 +54,8 @@ static bool has_changed(const struct group_driver_slot *slot) {
            (slot->topology != NULL && topology == NULL && slot->topology->members_count > 0);
 }
 
-void group_driver_show(struct group_driver *group_driver, struct group_driver_slot *slot, bool is_now) {
-    uint64_t now_us = group_driver_now_us(group_driver);
+void group_driver_show(struct group_driver *driver, struct group_driver_slot *slot, bool is_now) {
+    uint64_t now_us = group_driver_now_us(driver);
     struct group_driver_view view = {
         .rules = slot->rules, .is_refused = slot->is_refused, .is_leaving = slot->wish.is_leaving};
     if (!is_now && now_us < slot->copy_at_us) {
@@ -74,33 +74,33 @@ void group_driver_show(struct group_driver *group_driver, struct group_driver_sl
         view.counters = *group_counters(slot->group);
         view.neighbours_count = group_neighbours(slot->group, view.neighbours, GROUP_DRIVER_NEIGHBOURS_MAX);
     }
-    pthread_mutex_lock(&group_driver->lock);
+    pthread_mutex_lock(&driver->lock);
     bool is_other = slot->group != NULL && has_changed(slot);
     slot->is_shown = true;
     slot->view = view;
     if (is_other) {
         copy_topology(slot);
-        note_members(group_driver);
+        note_members(driver);
     }
-    pthread_mutex_unlock(&group_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
 }
 
-void group_driver_hide(struct group_driver *group_driver, struct group_driver_slot *slot) {
-    pthread_mutex_lock(&group_driver->lock);
+void group_driver_hide(struct group_driver *driver, struct group_driver_slot *slot) {
+    pthread_mutex_lock(&driver->lock);
     slot->is_shown = false;
-    note_members(group_driver);
+    note_members(driver);
     if (slot->topology != NULL) {
         slot->topology->members_count = 0;
     }
-    pthread_mutex_unlock(&group_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
 }
 
 /* ---- any thread ---- */
 
-bool group_driver_is_member(struct group_driver *group_driver, const struct peer *peer) {
-    pthread_mutex_lock(&group_driver->lock);
-    bool is_member = map_get(&group_driver->members, bytes_of(peer->key, PEER_KEY_SIZE)) != NULL;
-    pthread_mutex_unlock(&group_driver->lock);
+bool group_driver_is_member(struct group_driver *driver, const struct peer *peer) {
+    pthread_mutex_lock(&driver->lock);
+    bool is_member = map_get(&driver->members, bytes_of(peer->key, PEER_KEY_SIZE)) != NULL;
+    pthread_mutex_unlock(&driver->lock);
     return is_member;
 }
 
@@ -113,12 +113,12 @@ static bool is_there(const struct group_driver_neighbour *all, size_t count, con
     return false;
 }
 
-size_t group_driver_neighbours(struct group_driver *group_driver,
+size_t group_driver_neighbours(struct group_driver *driver,
                                struct group_driver_neighbour out[GROUP_DRIVER_NEIGHBOURS_MAX]) {
     size_t count = 0;
-    pthread_mutex_lock(&group_driver->lock);
+    pthread_mutex_lock(&driver->lock);
     for (size_t i = 0; i < GROUP_DRIVER_GROUPS_MAX; i++) {
-        const struct group_driver_slot *slot = &group_driver->slots[i];
+        const struct group_driver_slot *slot = &driver->slots[i];
         size_t neighbours_count = slot->is_shown ? slot->view.neighbours_count : 0;
         for (size_t n = 0; n < neighbours_count && count < GROUP_DRIVER_NEIGHBOURS_MAX; n++) {
             const struct group_neighbour *neighbour = &slot->view.neighbours[n];
@@ -130,7 +130,7 @@ size_t group_driver_neighbours(struct group_driver *group_driver,
             }
         }
     }
-    pthread_mutex_unlock(&group_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
     return count;
 }
 
@@ -141,9 +141,9 @@ struct picture {
 };
 
 /* False: that slot is free. */
-static bool take(struct group_driver *group_driver, size_t index, struct picture *picture) {
-    const struct group_driver_slot *slot = &group_driver->slots[index];
-    pthread_mutex_lock(&group_driver->lock);
+static bool take(struct group_driver *driver, size_t index, struct picture *picture) {
+    const struct group_driver_slot *slot = &driver->slots[index];
+    pthread_mutex_lock(&driver->lock);
     bool is_shown = slot->is_shown;
     if (is_shown) {
         picture->view = slot->view;
@@ -152,7 +152,7 @@ static bool take(struct group_driver *group_driver, size_t index, struct picture
             picture->topology = *slot->topology;
         }
     }
-    pthread_mutex_unlock(&group_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
     return is_shown;
 }
 
@@ -175,13 +175,13 @@ static void put_peer(struct json *json, const struct peer *peer) {
     json_text(json, "key", identity_key_format(peer->key, key));
 }
 
-static void put_members(const struct group_driver *group_driver, const struct topology *topology,
+static void put_members(const struct group_driver *driver, const struct topology *topology,
                         struct json *json) {
     json_open_list(json, "members");
     for (uint32_t i = 0; i < topology->members_count; i++) {
         const struct peer *member = &topology->members[i];
         put_peer(json, member);
-        json_bool(json, "self", peer_equal(member, &group_driver->self));
+        json_bool(json, "self", peer_equal(member, &driver->self));
         json_close(json);
     }
     json_close(json);
@@ -212,9 +212,9 @@ static void put_judgement(const struct topology *topology, struct json *json) {
     free(graph);
 }
 
-static void put_neighbours(const struct group_driver *group_driver, const struct group_driver_view *view,
+static void put_neighbours(const struct group_driver *driver, const struct group_driver_view *view,
                            struct json *json) {
-    uint64_t now_us = group_driver_now_us(group_driver);
+    uint64_t now_us = group_driver_now_us(driver);
     json_open_list(json, "neighbours");
     for (size_t i = 0; i < view->neighbours_count; i++) {
         const struct group_neighbour *neighbour = &view->neighbours[i];
@@ -253,8 +253,7 @@ static void put_counters(const struct group_counters *counters, struct json *jso
     json_close(json);
 }
 
-static void put_group(const struct group_driver *group_driver, const struct picture *picture,
-                      struct json *json) {
+static void put_group(const struct group_driver *driver, const struct picture *picture, struct json *json) {
     const struct group_driver_view *view = &picture->view;
     const struct topology *topology = &picture->topology;
     char text[IDENTITY_TEXT_SIZE + ADDRESS_TEXT_SIZE_MAX];
@@ -270,14 +269,14 @@ static void put_group(const struct group_driver *group_driver, const struct pict
     if (topology->members_count > 0) {
         json_text(json, "master", address_format(&topology->members[0].address, text));
     }
-    put_members(group_driver, topology, json);
+    put_members(driver, topology, json);
     put_judgement(topology, json);
-    put_neighbours(group_driver, view, json);
+    put_neighbours(driver, view, json);
     put_counters(&view->counters, json);
     json_close(json);
 }
 
-enum err group_driver_put(struct group_driver *group_driver, struct bytes name, struct buf *out,
+enum err group_driver_put(struct group_driver *driver, struct bytes name, struct buf *out,
                           struct err_detail *detail) {
     struct picture *picture = calloc(1, sizeof *picture);
     bool is_found = name.size == 0;
@@ -286,10 +285,10 @@ enum err group_driver_put(struct group_driver *group_driver, struct bytes name, 
     json_count(&json, "version", 1);
     json_open_list(&json, "groups");
     for (size_t i = 0; picture != NULL && i < GROUP_DRIVER_GROUPS_MAX; i++) {
-        bool is_wanted = take(group_driver, i, picture) &&
+        bool is_wanted = take(driver, i, picture) &&
                          (name.size == 0 || bytes_equal(name, bytes_of_string(picture->view.name)));
         if (is_wanted) {
-            put_group(group_driver, picture, &json);
+            put_group(driver, picture, &json);
             is_found = true;
         }
     }
@@ -298,13 +297,12 @@ enum err group_driver_put(struct group_driver *group_driver, struct bytes name, 
     return is_found ? ERR_OK : err_set(detail, ERR_NOT_FOUND, "this node is in no such group");
 }
 
-enum err group_driver_put_picture(struct group_driver *group_driver, struct bytes name, bool is_dot,
+enum err group_driver_put_picture(struct group_driver *driver, struct bytes name, bool is_dot,
                                   struct buf *out, struct err_detail *detail) {
     struct picture *picture = calloc(1, sizeof *picture);
     enum err err = picture == NULL ? ERR_MEMORY : ERR_NOT_FOUND;
     for (size_t i = 0; picture != NULL && i < GROUP_DRIVER_GROUPS_MAX; i++) {
-        bool is_it = take(group_driver, i, picture) &&
-                     bytes_equal(name, bytes_of_string(picture->view.name)) &&
+        bool is_it = take(driver, i, picture) && bytes_equal(name, bytes_of_string(picture->view.name)) &&
                      picture->topology.members_count > 0;
         if (is_it) {
             err = is_dot ? topology_put_dot(&picture->topology, NULL, out)
@@ -369,13 +367,12 @@ static void view_peers(const struct group_driver_view *shown, uint64_t now_us, s
     view->asked = asked;
 }
 
-size_t group_driver_list(struct group_driver *group_driver, struct arena *arena,
-                         struct group_view **ret_groups) {
+size_t group_driver_list(struct group_driver *driver, struct arena *arena, struct group_view **ret_groups) {
     struct group_view *groups = arena_take_array(arena, GROUP_DRIVER_GROUPS_MAX, sizeof *groups);
     struct picture *picture = calloc(1, sizeof *picture);
     size_t count = 0;
     for (size_t i = 0; groups != NULL && picture != NULL && i < GROUP_DRIVER_GROUPS_MAX; i++) {
-        if (take(group_driver, i, picture)) {
+        if (take(driver, i, picture)) {
             const struct group_driver_view *shown = &picture->view;
             groups[count] = (struct group_view){
                 .name = arena_text(arena, shown->name),
@@ -388,7 +385,7 @@ size_t group_driver_list(struct group_driver *group_driver, struct arena *arena,
                 .is_master = shown->is_master,
             };
             view_topology(&picture->topology, arena, &groups[count]);
-            view_peers(shown, group_driver_now_us(group_driver), arena, &groups[count]);
+            view_peers(shown, group_driver_now_us(driver), arena, &groups[count]);
             count++;
         }
     }

@@ -8,12 +8,12 @@
 
 /* ---- questions on their way, and the queue of what happened ---- */
 
-struct mirror_driver_event *mirror_driver_event_new(struct mirror_driver *mirror_driver,
+struct mirror_driver_event *mirror_driver_event_new(struct mirror_driver *driver,
                                                     enum mirror_driver_event_kind kind, const char *name,
                                                     const struct peer *peer) {
     struct mirror_driver_event *event = calloc(1, sizeof *event);
     if (event != NULL) {
-        event->mirror_driver = mirror_driver;
+        event->driver = driver;
         event->kind = kind;
         event->peer = *peer;
         event->named_index = SIZE_MAX;
@@ -32,28 +32,28 @@ static void mirror_driver_event_free(struct mirror_driver_event *event) {
 }
 
 void mirror_driver_queue(struct mirror_driver_event *event) {
-    struct mirror_driver *mirror_driver = event->mirror_driver;
-    pthread_mutex_lock(&mirror_driver->lock);
+    struct mirror_driver *driver = event->driver;
+    pthread_mutex_lock(&driver->lock);
     event->next = NULL;
-    *mirror_driver->events_end = event;
-    mirror_driver->events_end = &event->next;
-    mirror_driver->heard_count += event->kind == MIRROR_DRIVER_HEARD;
-    pthread_mutex_unlock(&mirror_driver->lock);
-    task_poke(&mirror_driver->task);
+    *driver->events_end = event;
+    driver->events_end = &event->next;
+    driver->heard_count += event->kind == MIRROR_DRIVER_HEARD;
+    pthread_mutex_unlock(&driver->lock);
+    task_poke(&driver->task);
 }
 
 static void forget_asked(struct mirror_driver_event *event) {
-    struct mirror_driver *mirror_driver = event->mirror_driver;
-    pthread_mutex_lock(&mirror_driver->lock);
+    struct mirror_driver *driver = event->driver;
+    pthread_mutex_lock(&driver->lock);
     if (event->next_asked != NULL) {
         event->next_asked->previous_asked = event->previous_asked;
     }
     if (event->previous_asked != NULL) {
         event->previous_asked->next_asked = event->next_asked;
     } else {
-        mirror_driver->asked = event->next_asked;
+        driver->asked = event->next_asked;
     }
-    pthread_mutex_unlock(&mirror_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
 }
 
 static void on_answer(void *context, enum err err, struct bytes answer) {
@@ -68,7 +68,7 @@ static void on_answer(void *context, enum err err, struct bytes answer) {
 /* The bulk thread. */
 static void run(void *context) {
     struct mirror_driver_event *event = context;
-    enum err err = peer_rpc_call(event->mirror_driver->config.peer_rpc, &event->peer, PEER_RPC_MIRROR,
+    enum err err = peer_rpc_call(event->driver->config.peer_rpc, &event->peer, PEER_RPC_MIRROR,
                                  buf_bytes(&event->question), event->timeout_ms, on_answer, event);
     if (err != ERR_OK) {
         on_answer(event, err, bytes_of(NULL, 0));
@@ -76,16 +76,16 @@ static void run(void *context) {
 }
 
 void mirror_driver_ask(struct mirror_driver_event *event) {
-    struct mirror_driver *mirror_driver = event->mirror_driver;
-    pthread_mutex_lock(&mirror_driver->lock);
-    event->next_asked = mirror_driver->asked;
-    if (mirror_driver->asked != NULL) {
-        mirror_driver->asked->previous_asked = event;
+    struct mirror_driver *driver = event->driver;
+    pthread_mutex_lock(&driver->lock);
+    event->next_asked = driver->asked;
+    if (driver->asked != NULL) {
+        driver->asked->previous_asked = event;
     }
-    mirror_driver->asked = event;
-    pthread_mutex_unlock(&mirror_driver->lock);
+    driver->asked = event;
+    pthread_mutex_unlock(&driver->lock);
     enum err err = event->question.err;
-    err = err == ERR_OK ? peer_rpc_post(mirror_driver->config.peer_rpc, run, event) : err;
+    err = err == ERR_OK ? peer_rpc_post(driver->config.peer_rpc, run, event) : err;
     if (err != ERR_OK) {
         on_answer(event, err, bytes_of(NULL, 0));
     }
@@ -95,34 +95,34 @@ void mirror_driver_ask(struct mirror_driver_event *event) {
 
 static const uint64_t FOLLOWER_SLACK_US = 60000000;
 
-static void add_source(const struct mirror_driver *mirror_driver, const struct peer *peer,
+static void add_source(const struct mirror_driver *driver, const struct peer *peer,
                        struct mirror_source sources[MIRROR_DRIVER_SOURCES_MAX], size_t *count) {
-    bool is_new = memcmp(peer->key, mirror_driver->config.self.key, PEER_KEY_SIZE) != 0;
+    bool is_new = memcmp(peer->key, driver->config.self.key, PEER_KEY_SIZE) != 0;
     for (size_t i = 0; i < *count && is_new; i++) {
         is_new = memcmp(sources[i].peer.key, peer->key, PEER_KEY_SIZE) != 0;
     }
     if (is_new && *count < MIRROR_DRIVER_SOURCES_MAX) {
         sources[(*count)++] = (struct mirror_source){
-            .peer = *peer, .delay_us = peer_rpc_round_trip_us(mirror_driver->config.peer_rpc, peer)};
+            .peer = *peer, .delay_us = peer_rpc_round_trip_us(driver->config.peer_rpc, peer)};
     }
 }
 
 static size_t list_sources(struct mirror_driver_mirror *mirror,
                            struct mirror_source sources[MIRROR_DRIVER_SOURCES_MAX]) {
-    struct mirror_driver *mirror_driver = mirror->mirror_driver;
-    const struct mirror_driver_config *config = &mirror_driver->config;
-    uint64_t now_us = mirror_driver_now_us(mirror_driver);
+    struct mirror_driver *driver = mirror->driver;
+    const struct mirror_driver_config *config = &driver->config;
+    uint64_t now_us = mirror_driver_now_us(driver);
     size_t count = config->neighbours != NULL ? config->neighbours(config->context, sources) : 0;
     size_t kept = 0;
     for (size_t i = 0; i < mirror->setup.sources_count; i++) {
         if (mirror->named[i].is_known) {
-            add_source(mirror_driver, &mirror->named[i].peer, sources, &count);
+            add_source(driver, &mirror->named[i].peer, sources, &count);
         }
     }
     for (size_t i = 0; i < mirror->followers_count; i++) {
         if (now_us < mirror->followers[i].heard_us + 3 * config->ask_us + FOLLOWER_SLACK_US) {
             mirror->followers[kept++] = mirror->followers[i];
-            add_source(mirror_driver, &mirror->followers[i].peer, sources, &count);
+            add_source(driver, &mirror->followers[i].peer, sources, &count);
         }
     }
     mirror->followers_count = kept;
@@ -132,12 +132,12 @@ static size_t list_sources(struct mirror_driver_mirror *mirror,
 static void mirror_driver_set_sources(struct mirror_driver_mirror *mirror) {
     struct mirror_source sources[MIRROR_DRIVER_SOURCES_MAX];
     size_t count = list_sources(mirror, sources);
-    mirror_set_sources(mirror->mirror, sources, count, mirror_driver_now_us(mirror->mirror_driver));
+    mirror_set_sources(mirror->mirror, sources, count, mirror_driver_now_us(mirror->driver));
 }
 
 static void mirror_driver_note_follower(struct mirror_driver_mirror *mirror, const struct peer *peer) {
     size_t oldest = 0;
-    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    uint64_t now_us = mirror_driver_now_us(mirror->driver);
     for (size_t i = 0; i < mirror->followers_count; i++) {
         if (memcmp(mirror->followers[i].peer.key, peer->key, PEER_KEY_SIZE) == 0) {
             mirror->followers[i] = (struct mirror_driver_follower){.peer = *peer, .heard_us = now_us};
@@ -156,7 +156,7 @@ static uint64_t mirror_driver_known_number(const struct mirror_driver_mirror *mi
     struct mirror_source_status status;
     size_t count = mirror->mirror != NULL ? mirror_sources_count(mirror->mirror) : 0;
     for (size_t i = 0; i < count; i++) {
-        mirror_source_at(mirror->mirror, i, mirror_driver_now_us(mirror->mirror_driver), &status);
+        mirror_source_at(mirror->mirror, i, mirror_driver_now_us(mirror->driver), &status);
         if (memcmp(status.source.peer.key, key, PEER_KEY_SIZE) == 0) {
             return status.number;
         }
@@ -170,18 +170,18 @@ static const uint64_t DESCRIBE_US = 100000; /* many answers come a second */
 static const uint64_t RETRY_US = 1000000;
 static const uint64_t ASK_US_DEFAULT = 600000000;
 
-uint64_t mirror_driver_now_us(const struct mirror_driver *mirror_driver) {
-    return clock_monotonic_us(mirror_driver->config.clock);
+uint64_t mirror_driver_now_us(const struct mirror_driver *driver) {
+    return clock_monotonic_us(driver->config.clock);
 }
 
-void mirror_driver_note(const struct mirror_driver *mirror_driver, const char *format, ...) {
+void mirror_driver_note(const struct mirror_driver *driver, const char *format, ...) {
     char sentence[MIRROR_DRIVER_SENTENCE_SIZE_MAX];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    if (mirror_driver->config.note != NULL) {
-        mirror_driver->config.note(mirror_driver->config.context, sentence);
+    if (driver->config.note != NULL) {
+        driver->config.note(driver->config.context, sentence);
     }
 }
 
@@ -190,9 +190,9 @@ void mirror_driver_note(const struct mirror_driver *mirror_driver, const char *f
 void mirror_driver_ask_version(struct mirror_driver_mirror *mirror, const struct peer *peer,
                                size_t named_index, bool is_notice) {
     uint8_t memory[VERSION_SIZE_MAX];
-    struct mirror_driver *mirror_driver = mirror->mirror_driver;
+    struct mirror_driver *driver = mirror->driver;
     struct mirror_driver_event *event =
-        mirror_driver_event_new(mirror_driver, MIRROR_DRIVER_VERSION_ANSWER, mirror->setup.name, peer);
+        mirror_driver_event_new(driver, MIRROR_DRIVER_VERSION_ANSWER, mirror->setup.name, peer);
     if (event == NULL) {
         return; /* again when its time comes */
     }
@@ -201,7 +201,7 @@ void mirror_driver_ask_version(struct mirror_driver_mirror *mirror, const struct
     event->number = mirror_driver_known_number(mirror, peer->key);
     struct bytes statement =
         mirror->collection != NULL ? collection_statement(mirror->collection, memory) : bytes_of(memory, 0);
-    mirror_driver_put_version_question(&event->question, mirror_driver->config.self.address.port,
+    mirror_driver_put_version_question(&event->question, driver->config.self.address.port,
                                        mirror->setup.publisher, bytes_of_string(mirror->setup.name),
                                        statement);
     mirror_driver_ask(event);
@@ -210,8 +210,8 @@ void mirror_driver_ask_version(struct mirror_driver_mirror *mirror, const struct
 /* Nobody said whose it is: a neighbour may know. */
 static void ask_neighbours(struct mirror_driver_mirror *mirror) {
     struct mirror_source sources[MIRROR_DRIVER_SOURCES_MAX];
-    const struct mirror_driver_config *config = &mirror->mirror_driver->config;
-    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    const struct mirror_driver_config *config = &mirror->driver->config;
+    uint64_t now_us = mirror_driver_now_us(mirror->driver);
     if (config->neighbours == NULL || now_us < mirror->ask_neighbours_at_us) {
         return;
     }
@@ -229,8 +229,8 @@ static void hear(struct mirror_driver_mirror *mirror, const struct peer *peer, s
         [MIRROR_REPLAYED] = "offers an older version of a collection than before",
         [MIRROR_IGNORED] = NULL,
     };
-    const struct mirror_driver_config *config = &mirror->mirror_driver->config;
-    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    const struct mirror_driver_config *config = &mirror->driver->config;
+    uint64_t now_us = mirror_driver_now_us(mirror->driver);
     enum mirror_verdict verdict = mirror_hear(mirror->mirror, peer->key, statement, now_us);
     if (verdict >= MIRROR_FOREIGN && sentences[verdict] != NULL) {
         config->blame(config->context, peer, sentences[verdict]);
@@ -242,17 +242,17 @@ static void hear(struct mirror_driver_mirror *mirror, const struct peer *peer, s
 static void say_fault(struct mirror_driver_mirror *mirror, const struct err_detail *detail, enum err err) {
     if (!mirror->is_told) {
         mirror->is_told = true;
-        mirror_driver_note(mirror->mirror_driver, "collection %s: %.200s", mirror->setup.name,
+        mirror_driver_note(mirror->driver, "collection %s: %.200s", mirror->setup.name,
                            err_detail_text(detail, err));
     }
 }
 
 /* The publisher is known: open what is here. */
 static void open_mirror(struct mirror_driver_mirror *mirror) {
-    struct mirror_driver *mirror_driver = mirror->mirror_driver;
+    struct mirror_driver *driver = mirror->driver;
     struct err_detail detail = {0};
     struct collection *collection;
-    enum err err = collection_open(mirror_driver->config.directory, &mirror->setup, &collection, &detail);
+    enum err err = collection_open(driver->config.directory, &mirror->setup, &collection, &detail);
     if (err != ERR_OK) {
         say_fault(mirror, &detail, err);
         return;
@@ -261,12 +261,12 @@ static void open_mirror(struct mirror_driver_mirror *mirror) {
         .verify = identity_verify,
         .is_master = collection_setup_publishes(&mirror->setup),
         .held = collection_held(collection),
-        .limit = &mirror_driver->limit,
+        .limit = &driver->limit,
         .batches_max = MIRROR_DRIVER_BATCHES_MAX,
-        .gather_us = mirror_driver->config.gather_us,
-        .ask_us = mirror_driver->config.ask_us,
+        .gather_us = driver->config.gather_us,
+        .ask_us = driver->config.ask_us,
         .retry_us = RETRY_US,
-        .seed = mirror_driver_now_us(mirror_driver),
+        .seed = mirror_driver_now_us(driver),
     };
     memcpy(config.publisher, mirror->setup.publisher, PEER_KEY_SIZE);
     snprintf(config.name, sizeof config.name, "%s", mirror->setup.name);
@@ -275,10 +275,10 @@ static void open_mirror(struct mirror_driver_mirror *mirror) {
         collection_close(collection);
         return;
     }
-    mirror->mirror = mirror_init(memory, &config, mirror_driver_now_us(mirror_driver));
-    pthread_mutex_lock(&mirror_driver->lock);
+    mirror->mirror = mirror_init(memory, &config, mirror_driver_now_us(driver));
+    pthread_mutex_lock(&driver->lock);
     mirror->collection = collection;
-    pthread_mutex_unlock(&mirror_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
 }
 
 /* Somebody has a collection of that name, and nobody said whose it must be: his word is taken, once. */
@@ -293,15 +293,15 @@ static void learn_publisher(struct mirror_driver_mirror *mirror, const struct pe
         strcmp(version.name, mirror->setup.name) != 0) {
         return;
     }
-    pthread_mutex_lock(&mirror->mirror_driver->lock);
+    pthread_mutex_lock(&mirror->driver->lock);
     mirror->setup.has_publisher = true;
     memcpy(mirror->setup.publisher, version.publisher, PEER_KEY_SIZE);
-    pthread_mutex_unlock(&mirror->mirror_driver->lock);
-    enum err err = collection_setup_write(mirror->mirror_driver->config.directory, &mirror->setup, &detail);
+    pthread_mutex_unlock(&mirror->driver->lock);
+    enum err err = collection_setup_write(mirror->driver->config.directory, &mirror->setup, &detail);
     if (err != ERR_OK) {
         say_fault(mirror, &detail, err);
     }
-    mirror_driver_note(mirror->mirror_driver, "collection %s is published by %s, says %s", mirror->setup.name,
+    mirror_driver_note(mirror->driver, "collection %s is published by %s, says %s", mirror->setup.name,
                        identity_key_format(mirror->setup.publisher, key),
                        address_format(&peer->address, place));
 }
@@ -314,10 +314,10 @@ static void free_mirror(struct mirror_driver_mirror *mirror) {
     free(mirror);
 }
 
-static struct mirror_driver_mirror *find(const struct mirror_driver *mirror_driver, const char *name) {
-    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
-        if (strcmp(mirror_driver->mirrors[i]->setup.name, name) == 0) {
-            return mirror_driver->mirrors[i];
+static struct mirror_driver_mirror *find(const struct mirror_driver *driver, const char *name) {
+    for (size_t i = 0; i < driver->mirrors_count; i++) {
+        if (strcmp(driver->mirrors[i]->setup.name, name) == 0) {
+            return driver->mirrors[i];
         }
     }
     return NULL;
@@ -333,11 +333,11 @@ static bool is_same_setup(const struct collection_setup *a, const struct collect
     return is_same;
 }
 
-static void look_at(struct mirror_driver *mirror_driver, const char *name) {
+static void look_at(struct mirror_driver *driver, const char *name) {
     struct collection_setup setup;
     struct err_detail detail = {0};
-    struct mirror_driver_mirror *mirror = find(mirror_driver, name);
-    if (collection_setup_read(mirror_driver->config.directory, name, &setup, &detail) != ERR_OK) {
+    struct mirror_driver_mirror *mirror = find(driver, name);
+    if (collection_setup_read(driver->config.directory, name, &setup, &detail) != ERR_OK) {
         return;
     }
     if (mirror != NULL) {
@@ -345,31 +345,30 @@ static void look_at(struct mirror_driver *mirror_driver, const char *name) {
         mirror_driver_set_readers(mirror, &setup.readers);
         return;
     }
-    mirror = mirror_driver->mirrors_count < COLLECTION_SETUP_NAMES_MAX ? calloc(1, sizeof *mirror) : NULL;
+    mirror = driver->mirrors_count < COLLECTION_SETUP_NAMES_MAX ? calloc(1, sizeof *mirror) : NULL;
     if (mirror != NULL) {
-        mirror->mirror_driver = mirror_driver;
+        mirror->driver = driver;
         mirror->setup = setup;
         mirror->is_listed = true;
-        map_init(&mirror->given, SHA256_SIZE, 1, MIRROR_DRIVER_GIVEN_MAX,
-                 mirror_driver_now_us(mirror_driver));
-        pthread_mutex_lock(&mirror_driver->lock);
-        mirror_driver->mirrors[mirror_driver->mirrors_count++] = mirror;
-        pthread_mutex_unlock(&mirror_driver->lock);
+        map_init(&mirror->given, SHA256_SIZE, 1, MIRROR_DRIVER_GIVEN_MAX, mirror_driver_now_us(driver));
+        pthread_mutex_lock(&driver->lock);
+        driver->mirrors[driver->mirrors_count++] = mirror;
+        pthread_mutex_unlock(&driver->lock);
     }
 }
 
-static void remove_unlisted(struct mirror_driver *mirror_driver) {
+static void remove_unlisted(struct mirror_driver *driver) {
     size_t kept = 0;
-    pthread_mutex_lock(&mirror_driver->lock);
-    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
-        if (mirror_driver->mirrors[i]->is_listed) {
-            mirror_driver->mirrors[kept++] = mirror_driver->mirrors[i];
+    pthread_mutex_lock(&driver->lock);
+    for (size_t i = 0; i < driver->mirrors_count; i++) {
+        if (driver->mirrors[i]->is_listed) {
+            driver->mirrors[kept++] = driver->mirrors[i];
         } else {
-            free_mirror(mirror_driver->mirrors[i]);
+            free_mirror(driver->mirrors[i]);
         }
     }
-    mirror_driver->mirrors_count = kept;
-    pthread_mutex_unlock(&mirror_driver->lock);
+    driver->mirrors_count = kept;
+    pthread_mutex_unlock(&driver->lock);
 }
 
 static void look_at_publisher(struct mirror_driver_mirror *mirror) {
@@ -377,25 +376,25 @@ static void look_at_publisher(struct mirror_driver_mirror *mirror) {
     if (mirror->mirror != NULL && collection_setup_publishes(&mirror->setup) &&
         collection_look(mirror->collection, &detail)) {
         const struct version *version = collection_held(mirror->collection);
-        mirror_publish(mirror->mirror, version, mirror_driver_now_us(mirror->mirror_driver));
-        mirror_driver_note(mirror->mirror_driver, "collection %s: version %ju is published",
-                           mirror->setup.name, (uintmax_t)version->number);
+        mirror_publish(mirror->mirror, version, mirror_driver_now_us(mirror->driver));
+        mirror_driver_note(mirror->driver, "collection %s: version %ju is published", mirror->setup.name,
+                           (uintmax_t)version->number);
     }
 }
 
-static void look_at_files(struct mirror_driver *mirror_driver) {
+static void look_at_files(struct mirror_driver *driver) {
     char(*names)[VERSION_NAME_SIZE_MAX + 1] = malloc(COLLECTION_SETUP_NAMES_MAX * sizeof *names);
-    size_t count = names != NULL ? collection_setup_names(mirror_driver->config.directory, names) : 0;
-    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
-        mirror_driver->mirrors[i]->is_listed = names == NULL;
+    size_t count = names != NULL ? collection_setup_names(driver->config.directory, names) : 0;
+    for (size_t i = 0; i < driver->mirrors_count; i++) {
+        driver->mirrors[i]->is_listed = names == NULL;
     }
     for (size_t i = 0; i < count; i++) {
-        look_at(mirror_driver, names[i]);
+        look_at(driver, names[i]);
     }
     free(names);
-    remove_unlisted(mirror_driver);
-    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
-        struct mirror_driver_mirror *mirror = mirror_driver->mirrors[i];
+    remove_unlisted(driver);
+    for (size_t i = 0; i < driver->mirrors_count; i++) {
+        struct mirror_driver_mirror *mirror = driver->mirrors[i];
         if (mirror->mirror == NULL && mirror->setup.has_publisher) {
             open_mirror(mirror);
         }
@@ -404,17 +403,17 @@ static void look_at_files(struct mirror_driver *mirror_driver) {
 }
 
 /* The clock on the wall may have been set. */
-static void look_at_clock(struct mirror_driver *mirror_driver) {
-    mirror_driver_rates_set_clock(&mirror_driver->limit, mirror_driver->config.clock);
-    pthread_mutex_lock(&mirror_driver->lock);
-    mirror_driver_rates_set_clock(&mirror_driver->upload_limit, mirror_driver->config.clock);
-    pthread_mutex_unlock(&mirror_driver->lock);
+static void look_at_clock(struct mirror_driver *driver) {
+    mirror_driver_rates_set_clock(&driver->limit, driver->config.clock);
+    pthread_mutex_lock(&driver->lock);
+    mirror_driver_rates_set_clock(&driver->upload_limit, driver->config.clock);
+    pthread_mutex_unlock(&driver->lock);
 }
 
 /* ---- what happens ---- */
 
 static void take_version_answer(struct mirror_driver_mirror *mirror, struct mirror_driver_event *event) {
-    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    uint64_t now_us = mirror_driver_now_us(mirror->driver);
     struct bytes statement = bytes_of(NULL, 0);
     uint8_t key[PEER_KEY_SIZE] = {0};
     enum err err = event->err;
@@ -457,8 +456,7 @@ static void take_heard(struct mirror_driver_mirror *mirror, const struct mirror_
     }
     mirror_driver_set_sources(mirror);
     if (statement.size == 0) {
-        mirror_answered(mirror->mirror, event->peer.key, ERR_NOT_FOUND,
-                        mirror_driver_now_us(mirror->mirror_driver));
+        mirror_answered(mirror->mirror, event->peer.key, ERR_NOT_FOUND, mirror_driver_now_us(mirror->driver));
         return;
     }
     bool is_old = version_read(statement, identity_verify, &version, NULL) == ERR_OK &&
@@ -468,8 +466,8 @@ static void take_heard(struct mirror_driver_mirror *mirror, const struct mirror_
     }
 }
 
-static void take_event(struct mirror_driver *mirror_driver, struct mirror_driver_event *event) {
-    struct mirror_driver_mirror *mirror = find(mirror_driver, event->name);
+static void take_event(struct mirror_driver *driver, struct mirror_driver_event *event) {
+    struct mirror_driver_mirror *mirror = find(driver, event->name);
     if (mirror == NULL) {
         return;
     }
@@ -522,7 +520,7 @@ static void run_task(struct mirror_driver_mirror *mirror, const struct mirror_ta
 /* When it wants to be looked at again. */
 static uint64_t work(struct mirror_driver_mirror *mirror) {
     struct mirror_task task;
-    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    uint64_t now_us = mirror_driver_now_us(mirror->driver);
     mirror_driver_ask_named(mirror);
     if (mirror->mirror == NULL) {
         ask_neighbours(mirror);
@@ -532,7 +530,7 @@ static uint64_t work(struct mirror_driver_mirror *mirror) {
     for (unsigned i = 0; i < TASKS_MAX; i++) {
         mirror_driver_want(mirror);
         mirror_driver_set_offers(mirror);
-        now_us = mirror_driver_now_us(mirror->mirror_driver);
+        now_us = mirror_driver_now_us(mirror->driver);
         if (!mirror_next(mirror->mirror, now_us, &task)) {
             return mirror_wake_at(mirror->mirror, now_us);
         }
@@ -543,40 +541,40 @@ static uint64_t work(struct mirror_driver_mirror *mirror) {
 
 /* ---- the task ---- */
 
-static struct mirror_driver_event *take_events(struct mirror_driver *mirror_driver) {
-    pthread_mutex_lock(&mirror_driver->lock);
-    struct mirror_driver_event *events = mirror_driver->events;
-    mirror_driver->events = NULL;
-    mirror_driver->events_end = &mirror_driver->events;
-    mirror_driver->heard_count = 0;
-    pthread_mutex_unlock(&mirror_driver->lock);
+static struct mirror_driver_event *take_events(struct mirror_driver *driver) {
+    pthread_mutex_lock(&driver->lock);
+    struct mirror_driver_event *events = driver->events;
+    driver->events = NULL;
+    driver->events_end = &driver->events;
+    driver->heard_count = 0;
+    pthread_mutex_unlock(&driver->lock);
     return events;
 }
 
 static uint64_t mirror_driver_run(void *context) {
-    struct mirror_driver *mirror_driver = context;
-    struct mirror_driver_event *events = take_events(mirror_driver);
+    struct mirror_driver *driver = context;
+    struct mirror_driver_event *events = take_events(driver);
     while (events != NULL) {
         struct mirror_driver_event *next = events->next;
-        take_event(mirror_driver, events);
+        take_event(driver, events);
         mirror_driver_event_free(events);
         events = next;
     }
-    if (mirror_driver_now_us(mirror_driver) >= mirror_driver->looked_at_us + LOOK_US) {
-        mirror_driver->looked_at_us = mirror_driver_now_us(mirror_driver);
-        look_at_clock(mirror_driver);
-        look_at_files(mirror_driver);
+    if (mirror_driver_now_us(driver) >= driver->looked_at_us + LOOK_US) {
+        driver->looked_at_us = mirror_driver_now_us(driver);
+        look_at_clock(driver);
+        look_at_files(driver);
     }
-    uint64_t until_us = mirror_driver->looked_at_us + LOOK_US;
-    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
-        uint64_t at_us = work(mirror_driver->mirrors[i]);
+    uint64_t until_us = driver->looked_at_us + LOOK_US;
+    for (size_t i = 0; i < driver->mirrors_count; i++) {
+        uint64_t at_us = work(driver->mirrors[i]);
         until_us = at_us < until_us ? at_us : until_us;
     }
-    if (mirror_driver_now_us(mirror_driver) >= mirror_driver->described_at_us + DESCRIBE_US) {
-        mirror_driver->described_at_us = mirror_driver_now_us(mirror_driver);
-        mirror_driver_describe(mirror_driver);
+    if (mirror_driver_now_us(driver) >= driver->described_at_us + DESCRIBE_US) {
+        driver->described_at_us = mirror_driver_now_us(driver);
+        mirror_driver_describe(driver);
     }
-    uint64_t now_us = mirror_driver_now_us(mirror_driver);
+    uint64_t now_us = mirror_driver_now_us(driver);
     return until_us > now_us ? until_us - now_us : 0;
 }
 
@@ -592,50 +590,49 @@ static void set_limit(struct mirror_limit *limit, const struct mirror_limit *giv
 
 enum err mirror_driver_new(const struct mirror_driver_config *config,
                            struct mirror_driver **ret_mirror_driver, struct err_detail *detail) {
-    struct mirror_driver *mirror_driver = calloc(1, sizeof *mirror_driver);
-    if (mirror_driver == NULL) {
+    struct mirror_driver *driver = calloc(1, sizeof *driver);
+    if (driver == NULL) {
         return err_set(detail, ERR_MEMORY, "no memory for collections");
     }
-    mirror_driver->config = *config;
-    mirror_driver->config.clock = config->clock != NULL ? config->clock : &clock_system;
-    mirror_driver->config.ask_us = config->ask_us > 0 ? config->ask_us : ASK_US_DEFAULT;
-    mirror_driver->events_end = &mirror_driver->events;
-    buf_init(&mirror_driver->status, STATUS_SIZE_MAX);
-    set_limit(&mirror_driver->limit, config->limit);
-    set_limit(&mirror_driver->upload_limit, config->upload_limit);
-    pthread_mutex_init(&mirror_driver->lock, NULL);
-    look_at_clock(mirror_driver);
-    peer_rpc_serve(config->peer_rpc, PEER_RPC_MIRROR, mirror_driver_answer, mirror_driver);
-    *ret_mirror_driver = mirror_driver;
+    driver->config = *config;
+    driver->config.clock = config->clock != NULL ? config->clock : &clock_system;
+    driver->config.ask_us = config->ask_us > 0 ? config->ask_us : ASK_US_DEFAULT;
+    driver->events_end = &driver->events;
+    buf_init(&driver->status, STATUS_SIZE_MAX);
+    set_limit(&driver->limit, config->limit);
+    set_limit(&driver->upload_limit, config->upload_limit);
+    pthread_mutex_init(&driver->lock, NULL);
+    look_at_clock(driver);
+    peer_rpc_serve(config->peer_rpc, PEER_RPC_MIRROR, mirror_driver_answer, driver);
+    *ret_mirror_driver = driver;
     return ERR_OK;
 }
 
-enum err mirror_driver_start(struct mirror_driver *mirror_driver, struct err_detail *detail) {
-    enum err err =
-        task_start(&mirror_driver->task, "mirror", PRIORITY_USUAL, mirror_driver_run, mirror_driver);
+enum err mirror_driver_start(struct mirror_driver *driver, struct err_detail *detail) {
+    enum err err = task_start(&driver->task, "mirror", PRIORITY_USUAL, mirror_driver_run, driver);
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "no thread for collections");
 }
 
-void mirror_driver_stop(struct mirror_driver *mirror_driver) {
-    task_stop(&mirror_driver->task);
+void mirror_driver_stop(struct mirror_driver *driver) {
+    task_stop(&driver->task);
 }
 
-void mirror_driver_free(struct mirror_driver *mirror_driver) {
-    struct mirror_driver_event *event = mirror_driver->events;
+void mirror_driver_free(struct mirror_driver *driver) {
+    struct mirror_driver_event *event = driver->events;
     while (event != NULL) {
         struct mirror_driver_event *next = event->next;
         mirror_driver_event_free(event);
         event = next;
     }
-    while (mirror_driver->asked != NULL) { /* the bulk thread ended before it came to them */
-        event = mirror_driver->asked;
-        mirror_driver->asked = event->next_asked;
+    while (driver->asked != NULL) { /* the bulk thread ended before it came to them */
+        event = driver->asked;
+        driver->asked = event->next_asked;
         mirror_driver_event_free(event);
     }
-    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
-        free_mirror(mirror_driver->mirrors[i]);
+    for (size_t i = 0; i < driver->mirrors_count; i++) {
+        free_mirror(driver->mirrors[i]);
     }
-    pthread_mutex_destroy(&mirror_driver->lock);
-    buf_done(&mirror_driver->status);
-    free(mirror_driver);
+    pthread_mutex_destroy(&driver->lock);
+    buf_done(&driver->status);
+    free(driver);
 }

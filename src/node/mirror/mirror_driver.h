@@ -56,21 +56,21 @@ struct mirror_driver_config {
 /* Serves PEER_RPC_MIRROR; before peer_rpc_start(). */
 enum err mirror_driver_new(const struct mirror_driver_config *config,
                            struct mirror_driver **ret_mirror_driver, struct err_detail *detail) MUST_CHECK;
-enum err mirror_driver_start(struct mirror_driver *mirror_driver, struct err_detail *detail) MUST_CHECK;
+enum err mirror_driver_start(struct mirror_driver *driver, struct err_detail *detail) MUST_CHECK;
 
 /* After peer_rpc_stop(); what has come stays. */
-void mirror_driver_stop(struct mirror_driver *mirror_driver);
-void mirror_driver_free(struct mirror_driver *mirror_driver);
+void mirror_driver_stop(struct mirror_driver *driver);
+void mirror_driver_free(struct mirror_driver *driver);
 
 /* Any thread: is he to be heard, though he is in no group and no ring with us? He is asked by us, or there is
  * something that others may read; what he may have is judged question by question. */
-bool mirror_driver_hears(struct mirror_driver *mirror_driver, const struct peer *peer);
+bool mirror_driver_hears(struct mirror_driver *driver, const struct peer *peer);
 
 /* Any thread: append what /api/v1/mirrors says (docs/api.md). NULL: of a node without collections. */
-void mirror_driver_put(struct mirror_driver *mirror_driver, struct buf *out);
+void mirror_driver_put(struct mirror_driver *driver, struct buf *out);
 
 /* The part of it that pages show, in the arena: how many. */
-size_t mirror_driver_views(struct mirror_driver *mirror_driver, struct arena *arena,
+size_t mirror_driver_views(struct mirror_driver *driver, struct arena *arena,
                            struct mirror_view **ret_mirrors);
 
 #endif

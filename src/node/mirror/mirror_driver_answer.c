@@ -11,7 +11,7 @@ static const uint64_t REFUSED_US = 3000000; /* until somebody there may have cha
 /* ---- asking ---- */
 
 void mirror_driver_ask_named(struct mirror_driver_mirror *mirror) {
-    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    uint64_t now_us = mirror_driver_now_us(mirror->driver);
     for (size_t i = 0; i < mirror->setup.sources_count; i++) {
         struct mirror_driver_named *named = &mirror->named[i];
         bool is_needed = !named->is_known || mirror->mirror == NULL;
@@ -27,11 +27,11 @@ static void tell_refusal(const struct mirror_driver_mirror *mirror, const struct
     char place[ADDRESS_TEXT_SIZE_MAX];
     char key[IDENTITY_TEXT_SIZE];
     mirror_driver_note(
-        mirror->mirror_driver,
+        mirror->driver,
         "collection %s: %s does not let this node read it; its owner would have to name this key "
         "as a reader: %s",
         mirror->setup.name, address_format(&peer->address, place),
-        identity_key_format(mirror->mirror_driver->config.self.key, key));
+        identity_key_format(mirror->driver->config.self.key, key));
 }
 
 void mirror_driver_take_named(struct mirror_driver_mirror *mirror, const struct mirror_driver_event *event,
@@ -43,13 +43,13 @@ void mirror_driver_take_named(struct mirror_driver_mirror *mirror, const struct 
     }
     named->is_asked = false;
     named->err = err;
-    named->ask_at_us = mirror_driver_now_us(mirror->mirror_driver) + wait_us;
+    named->ask_at_us = mirror_driver_now_us(mirror->driver) + wait_us;
     if (err == ERR_OK) {
-        pthread_mutex_lock(&mirror->mirror_driver->lock);
+        pthread_mutex_lock(&mirror->driver->lock);
         named->is_known = true;
         named->peer = event->peer;
         memcpy(named->peer.key, key, PEER_KEY_SIZE); /* a lie is of no use: the next stream needs it */
-        pthread_mutex_unlock(&mirror->mirror_driver->lock);
+        pthread_mutex_unlock(&mirror->driver->lock);
     }
 }
 
@@ -83,22 +83,22 @@ static bool mirror_driver_is_reader(const struct mirror_driver_mirror *mirror, c
 void mirror_driver_set_readers(struct mirror_driver_mirror *mirror,
                                const struct collection_readers *readers) {
     if (!collection_readers_equal(readers, &mirror->setup.readers)) {
-        pthread_mutex_lock(&mirror->mirror_driver->lock);
+        pthread_mutex_lock(&mirror->driver->lock);
         mirror->setup.readers = *readers;
-        pthread_mutex_unlock(&mirror->mirror_driver->lock);
+        pthread_mutex_unlock(&mirror->driver->lock);
     }
 }
 
 /* Where anything is for others, whoever asks for something else is answered, too: that it is not for him. */
-bool mirror_driver_hears(struct mirror_driver *mirror_driver, const struct peer *peer) {
+bool mirror_driver_hears(struct mirror_driver *driver, const struct peer *peer) {
     bool is_heard = false;
-    pthread_mutex_lock(&mirror_driver->lock);
-    for (size_t i = 0; i < mirror_driver->mirrors_count && !is_heard; i++) {
-        const struct mirror_driver_mirror *mirror = mirror_driver->mirrors[i];
+    pthread_mutex_lock(&driver->lock);
+    for (size_t i = 0; i < driver->mirrors_count && !is_heard; i++) {
+        const struct mirror_driver_mirror *mirror = driver->mirrors[i];
         is_heard = collection_readers_are_any(&mirror->setup.readers) || is_wanted(mirror, peer) ||
                    is_called(mirror, peer);
     }
-    pthread_mutex_unlock(&mirror_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
     return is_heard;
 }
 
@@ -108,22 +108,22 @@ static const uint64_t WAVE_US = 10000000;
 #define NOT_FOR_YOU "this collection is not for you"
 
 /* Under the lock, as the next. NULL: not one of ours. */
-static struct mirror_driver_mirror *find_by_id(const struct mirror_driver *mirror_driver,
+static struct mirror_driver_mirror *find_by_id(const struct mirror_driver *driver,
                                                const uint8_t id[VERSION_ID_SIZE]) {
-    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
-        struct collection *collection = mirror_driver->mirrors[i]->collection;
+    for (size_t i = 0; i < driver->mirrors_count; i++) {
+        struct collection *collection = driver->mirrors[i]->collection;
         if (collection != NULL && memcmp(collection_id(collection), id, VERSION_ID_SIZE) == 0) {
-            return mirror_driver->mirrors[i];
+            return driver->mirrors[i];
         }
     }
     return NULL;
 }
 
-static struct mirror_driver_mirror *find_by_name(const struct mirror_driver *mirror_driver,
+static struct mirror_driver_mirror *find_by_name(const struct mirror_driver *driver,
                                                  const struct mirror_driver_question *question) {
     static const uint8_t zeros[PEER_KEY_SIZE];
-    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
-        struct mirror_driver_mirror *mirror = mirror_driver->mirrors[i];
+    for (size_t i = 0; i < driver->mirrors_count; i++) {
+        struct mirror_driver_mirror *mirror = driver->mirrors[i];
         bool is_any = memcmp(question->publisher, zeros, PEER_KEY_SIZE) == 0;
         if (mirror->collection != NULL && bytes_equal(question->name, bytes_of_string(mirror->setup.name)) &&
             (is_any || memcmp(question->publisher, mirror->setup.publisher, PEER_KEY_SIZE) == 0)) {
@@ -139,42 +139,42 @@ static bool may_ask(const struct mirror_driver_mirror *mirror, const struct peer
 }
 
 /* Tell the thread what he has, so that he is a source, and is told when there is news. */
-static void pass_on(struct mirror_driver *mirror_driver, const struct peer *from, const char *name,
+static void pass_on(struct mirror_driver *driver, const struct peer *from, const char *name,
                     const struct mirror_driver_question *question) {
     struct peer peer = *from;
     peer.address.port = question->port; /* the one of the stream is of no use later */
-    pthread_mutex_lock(&mirror_driver->lock);
-    bool is_full = mirror_driver->heard_count >= MIRROR_DRIVER_EVENTS_MAX;
-    pthread_mutex_unlock(&mirror_driver->lock);
+    pthread_mutex_lock(&driver->lock);
+    bool is_full = driver->heard_count >= MIRROR_DRIVER_EVENTS_MAX;
+    pthread_mutex_unlock(&driver->lock);
     struct mirror_driver_event *event =
-        is_full ? NULL : mirror_driver_event_new(mirror_driver, MIRROR_DRIVER_HEARD, name, &peer);
+        is_full ? NULL : mirror_driver_event_new(driver, MIRROR_DRIVER_HEARD, name, &peer);
     if (event != NULL) {
         buf_put(&event->answer, question->statement);
         mirror_driver_queue(event);
     }
 }
 
-static enum err answer_version(struct mirror_driver *mirror_driver, const struct peer *from, bool is_member,
+static enum err answer_version(struct mirror_driver *driver, const struct peer *from, bool is_member,
                                const struct mirror_driver_question *question, struct buf *answer,
                                struct err_detail *detail) {
     uint8_t memory[VERSION_SIZE_MAX];
     char name[VERSION_NAME_SIZE_MAX + 1];
     struct bytes statement = bytes_of(memory, 0);
-    pthread_mutex_lock(&mirror_driver->lock);
-    const struct mirror_driver_mirror *mirror = find_by_name(mirror_driver, question);
+    pthread_mutex_lock(&driver->lock);
+    const struct mirror_driver_mirror *mirror = find_by_name(driver, question);
     bool is_allowed = may_ask(mirror, from, is_member);
     bool is_here = mirror != NULL && is_allowed;
     if (is_here) {
         statement = collection_statement(mirror->collection, memory);
         memcpy(name, mirror->setup.name, sizeof name);
     }
-    pthread_mutex_unlock(&mirror_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
     if (!is_allowed) {
         return err_set(detail, ERR_PERMISSION, NOT_FOR_YOU);
     }
-    mirror_driver_put_version_answer(answer, mirror_driver->config.self.key, statement);
+    mirror_driver_put_version_answer(answer, driver->config.self.key, statement);
     if (is_here) {
-        pass_on(mirror_driver, from, name, question);
+        pass_on(driver, from, name, question);
     }
     return answer->err;
 }
@@ -193,7 +193,7 @@ static uint8_t *count_of(struct mirror_driver_mirror *mirror, const uint8_t dige
 }
 
 static void begin_wave(struct mirror_driver_mirror *mirror) {
-    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    uint64_t now_us = mirror_driver_now_us(mirror->driver);
     if (now_us >= mirror->given_at_us + WAVE_US) {
         map_clear(&mirror->given);
     }
@@ -233,44 +233,43 @@ static enum err give(struct mirror_driver_mirror *mirror, const struct mirror_dr
     }
     mirror_driver_end_chunks_answer(answer, may_come);
     mirror->given_size += given_size;
-    mirror_limit_take(&mirror->mirror_driver->upload_limit, given_size,
-                      mirror_driver_now_us(mirror->mirror_driver));
+    mirror_limit_take(&mirror->driver->upload_limit, given_size, mirror_driver_now_us(mirror->driver));
     mirror->answers_count++;
     return answer->err;
 }
 
 /* What is given is paid for afterwards: an answer may be larger than what is left. */
-static bool has_allowance(struct mirror_driver *mirror_driver) {
-    return mirror_limit_left(&mirror_driver->upload_limit, mirror_driver_now_us(mirror_driver)) > 0;
+static bool has_allowance(struct mirror_driver *driver) {
+    return mirror_limit_left(&driver->upload_limit, mirror_driver_now_us(driver)) > 0;
 }
 
-static enum err answer_chunks(struct mirror_driver *mirror_driver, const struct peer *from, bool is_member,
+static enum err answer_chunks(struct mirror_driver *driver, const struct peer *from, bool is_member,
                               const struct mirror_driver_question *question, struct buf *answer,
                               struct err_detail *detail) {
     uint8_t *memory = malloc(CHUNKER_SIZE_MAX);
     if (memory == NULL) {
         return ERR_MEMORY;
     }
-    pthread_mutex_lock(&mirror_driver->lock);
-    struct mirror_driver_mirror *mirror = find_by_id(mirror_driver, question->id);
+    pthread_mutex_lock(&driver->lock);
+    struct mirror_driver_mirror *mirror = find_by_id(driver, question->id);
     bool is_allowed = may_ask(mirror, from, is_member);
-    bool is_busy = is_allowed && mirror != NULL && !has_allowance(mirror_driver);
+    bool is_busy = is_allowed && mirror != NULL && !has_allowance(driver);
     enum err err = !is_allowed      ? err_set(detail, ERR_PERMISSION, NOT_FOR_YOU)
                    : is_busy        ? ERR_BUSY
                    : mirror != NULL ? give(mirror, question, memory, answer)
                                     : err_set(detail, ERR_NOT_FOUND, "no such collection here");
-    pthread_mutex_unlock(&mirror_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
     free(memory);
     return err;
 }
 
-static enum err answer_parts(struct mirror_driver *mirror_driver, const struct peer *from, bool is_member,
+static enum err answer_parts(struct mirror_driver *driver, const struct peer *from, bool is_member,
                              const struct mirror_driver_question *question, struct buf *answer,
                              struct err_detail *detail) {
     uint8_t memory[VERSION_SIZE_MAX];
     struct mirror_driver_parts parts = {.bits = bytes_of(NULL, 0)};
-    pthread_mutex_lock(&mirror_driver->lock);
-    struct mirror_driver_mirror *mirror = find_by_id(mirror_driver, question->id);
+    pthread_mutex_lock(&driver->lock);
+    struct mirror_driver_mirror *mirror = find_by_id(driver, question->id);
     bool is_allowed = may_ask(mirror, from, is_member);
     if (mirror != NULL && is_allowed) {
         mirror->answers_count++;
@@ -283,7 +282,7 @@ static enum err answer_parts(struct mirror_driver *mirror_driver, const struct p
         }
         mirror_driver_put_parts_answer(answer, &parts);
     }
-    pthread_mutex_unlock(&mirror_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
     return !is_allowed      ? err_set(detail, ERR_PERMISSION, NOT_FOR_YOU)
            : mirror != NULL ? answer->err
                             : err_set(detail, ERR_NOT_FOUND, "no such collection here");
@@ -291,22 +290,21 @@ static enum err answer_parts(struct mirror_driver *mirror_driver, const struct p
 
 enum err mirror_driver_answer(void *context, const struct peer *from, struct bytes input, struct buf *answer,
                               struct err_detail *detail) {
-    struct mirror_driver *mirror_driver = context;
+    struct mirror_driver *driver = context;
     struct mirror_driver_question question;
     enum err err = mirror_driver_read_question(input, &question, detail);
     if (err != ERR_OK) {
-        mirror_driver->config.blame(mirror_driver->config.context, from,
-                                    "asks for collections in a way that is none");
+        driver->config.blame(driver->config.context, from, "asks for collections in a way that is none");
         return err;
     }
-    const struct mirror_driver_config *config = &mirror_driver->config;
+    const struct mirror_driver_config *config = &driver->config;
     bool is_member = config->is_member == NULL || config->is_member(config->context, from);
     switch (question.kind) {
     case MIRROR_DRIVER_VERSION:
-        return answer_version(mirror_driver, from, is_member, &question, answer, detail);
+        return answer_version(driver, from, is_member, &question, answer, detail);
     case MIRROR_DRIVER_CHUNKS:
-        return answer_chunks(mirror_driver, from, is_member, &question, answer, detail);
+        return answer_chunks(driver, from, is_member, &question, answer, detail);
     default:
-        return answer_parts(mirror_driver, from, is_member, &question, answer, detail);
+        return answer_parts(driver, from, is_member, &question, answer, detail);
     }
 }

@@ -83,7 +83,7 @@ static void set_wanted(struct mirror_driver_mirror *mirror) {
 
 void mirror_driver_want(struct mirror_driver_mirror *mirror) {
     struct err_detail detail = {0};
-    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    uint64_t now_us = mirror_driver_now_us(mirror->driver);
     if (mirror_phase(mirror->mirror) != MIRROR_FETCHING || mirror->wanted.list.is_all ||
         has_batches(mirror) || mirror->wanted.left_size > 0 || now_us < mirror->want_at_us) {
         return;
@@ -91,7 +91,7 @@ void mirror_driver_want(struct mirror_driver_mirror *mirror) {
     enum err err = mirror_driver_list(mirror, mirror_target(mirror->mirror), &detail);
     if (err != ERR_OK) {
         mirror->want_at_us = now_us + WANT_AGAIN_US;
-        mirror_driver_note(mirror->mirror_driver, "collection %s: %.200s", mirror->setup.name,
+        mirror_driver_note(mirror->driver, "collection %s: %.200s", mirror->setup.name,
                            err_detail_text(&detail, err));
         return;
     }
@@ -107,9 +107,9 @@ void mirror_driver_begin(struct mirror_driver_mirror *mirror, const struct mirro
     const struct version *target = mirror_target(mirror->mirror);
     forget_wanted(mirror);
     memset(mirror->told_key, 0, PEER_KEY_SIZE);
-    mirror->begun_us = mirror_driver_now_us(mirror->mirror_driver);
+    mirror->begun_us = mirror_driver_now_us(mirror->driver);
     mirror->begun_size = mirror_counters(mirror->mirror)->fetched_size;
-    mirror_driver_note(mirror->mirror_driver,
+    mirror_driver_note(mirror->driver,
                        "collection %s: version %ju (%ju files, %s) begins; of %u sources, %s is the quickest",
                        mirror->setup.name, (uintmax_t)target->number, (uintmax_t)target->totals.files_count,
                        size_text(target->totals.content_size, size), task->candidates_count,
@@ -152,8 +152,8 @@ static enum err outcome(const struct mirror_driver_mirror *mirror,
 }
 
 static void finish(struct mirror_driver_mirror *mirror, struct mirror_driver_transfer *transfer) {
-    const struct mirror_driver_config *config = &mirror->mirror_driver->config;
-    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    const struct mirror_driver_config *config = &mirror->driver->config;
+    uint64_t now_us = mirror_driver_now_us(mirror->driver);
     enum err err = outcome(mirror, transfer);
     struct mirror_driver_batch *batch = find_batch(mirror, transfer->number);
     bool is_over = err == ERR_OK && batch != NULL && !transfer->is_given_up;
@@ -191,8 +191,8 @@ static size_t count_next(const struct mirror_driver_mirror *mirror,
 }
 
 static void ask_next(struct mirror_driver_mirror *mirror, struct mirror_driver_transfer *transfer) {
-    struct mirror_driver_event *event = mirror_driver_event_new(
-        mirror->mirror_driver, MIRROR_DRIVER_CHUNKS_ANSWER, mirror->setup.name, &transfer->source);
+    struct mirror_driver_event *event = mirror_driver_event_new(mirror->driver, MIRROR_DRIVER_CHUNKS_ANSWER,
+                                                                mirror->setup.name, &transfer->source);
     if (event == NULL) {
         transfer->err = ERR_MEMORY;
         return;
@@ -244,8 +244,7 @@ static struct mirror_driver_batch *make_batch(struct mirror_driver_mirror *mirro
         }
     }
     if (size > task->size) { /* of the limit, the task took its own size */
-        mirror_limit_take(&mirror->mirror_driver->limit, size - task->size,
-                          mirror_driver_now_us(mirror->mirror_driver));
+        mirror_limit_take(&mirror->driver->limit, size - task->size, mirror_driver_now_us(mirror->driver));
     }
     mirror_driver_skip_taken(wanted);
     batch->number = task->batch;
@@ -262,14 +261,14 @@ static void tell_use(struct mirror_driver_mirror *mirror, const struct mirror_ta
     }
     memcpy(mirror->told_key, task->source.key, PEER_KEY_SIZE);
     mirror_driver_note(
-        mirror->mirror_driver, "collection %s: %s%s from %s, of %u that have it: expected to take %ju ms",
+        mirror->driver, "collection %s: %s%s from %s, of %u that have it: expected to take %ju ms",
         mirror->setup.name, size_text(task->size, size), task->is_again ? ", or what is missing of it," : "",
         address_format(&task->source.address, place), task->candidates_count,
         (uintmax_t)(task->expected_us / 1000));
 }
 
 void mirror_driver_fetch(struct mirror_driver_mirror *mirror, const struct mirror_task *task) {
-    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    uint64_t now_us = mirror_driver_now_us(mirror->driver);
     struct mirror_driver_batch *batch =
         task->is_again ? find_batch(mirror, task->batch) : make_batch(mirror, task);
     struct mirror_driver_transfer *transfer = batch != NULL ? calloc(1, sizeof *transfer) : NULL;
@@ -282,7 +281,7 @@ void mirror_driver_fetch(struct mirror_driver_mirror *mirror, const struct mirro
         set_wanted(mirror);
         return;
     }
-    transfer->serial = ++mirror->mirror_driver->serial;
+    transfer->serial = ++mirror->driver->serial;
     transfer->number = task->batch;
     transfer->source = task->source;
     transfer->started_us = now_us;
@@ -312,7 +311,7 @@ void mirror_driver_cancel(struct mirror_driver_mirror *mirror, const struct mirr
 
 static void blame(const struct mirror_driver_mirror *mirror, const struct mirror_driver_transfer *transfer,
                   const char *sentence) {
-    const struct mirror_driver_config *config = &mirror->mirror_driver->config;
+    const struct mirror_driver_config *config = &mirror->driver->config;
     config->blame(config->context, &transfer->source, sentence);
 }
 
@@ -341,22 +340,22 @@ static void take_one(struct mirror_driver_mirror *mirror, struct mirror_driver_t
     if (err == ERR_MISMATCH) {
         blame(mirror, transfer, "gives bytes of a collection that are not those of their digest");
     } else {
-        mirror_driver_note(mirror->mirror_driver, "collection %s: what came cannot be kept: %s",
-                           mirror->setup.name, err_text(err));
+        mirror_driver_note(mirror->driver, "collection %s: what came cannot be kept: %s", mirror->setup.name,
+                           err_text(err));
     }
 }
 
 /* Others are told of what is here now. */
 static void tell_parts(struct mirror_driver_mirror *mirror, const uint32_t *items, size_t count) {
     struct mirror_driver_wanted *wanted = &mirror->wanted;
-    pthread_mutex_lock(&mirror->mirror_driver->lock);
+    pthread_mutex_lock(&mirror->driver->lock);
     for (size_t i = 0; i < count && wanted->list.is_content; i++) {
         size_t place = wanted->list.places[items[i]];
         if (place < wanted->parts_count && wanted->states[items[i]] == MIRROR_DRIVER_HERE) {
             mirror_driver_set_bit(wanted->parts, place, true);
         }
     }
-    pthread_mutex_unlock(&mirror->mirror_driver->lock);
+    pthread_mutex_unlock(&mirror->driver->lock);
 }
 
 /* What the answer does not reach did not fit: it is wanted as before. */
@@ -419,16 +418,16 @@ static void tell_applied(const struct mirror_driver_mirror *mirror, const struct
                          const struct collection_tree_stat *stat) {
     char size[TEXT_SIZE_MAX];
     uint64_t fetched = mirror_counters(mirror->mirror)->fetched_size - mirror->begun_size;
-    uint64_t took_us = mirror_driver_now_us(mirror->mirror_driver) - mirror->begun_us;
+    uint64_t took_us = mirror_driver_now_us(mirror->driver) - mirror->begun_us;
     mirror_driver_note(
-        mirror->mirror_driver,
+        mirror->driver,
         "collection %s: version %ju is here after %ju ms: %s came, %ju files are as before, %ju are new",
         mirror->setup.name, (uintmax_t)version->number, (uintmax_t)(took_us / 1000), size_text(fetched, size),
         (uintmax_t)stat->linked_count, (uintmax_t)stat->written_count);
 }
 
 void mirror_driver_apply(struct mirror_driver_mirror *mirror) {
-    const struct mirror_driver_config *config = &mirror->mirror_driver->config;
+    const struct mirror_driver_config *config = &mirror->driver->config;
     struct collection_tree_stat stat = {0};
     struct err_detail detail = {0};
     struct version version = *mirror_target(mirror->mirror);
@@ -436,7 +435,7 @@ void mirror_driver_apply(struct mirror_driver_mirror *mirror) {
     if (err == ERR_OK) {
         tell_applied(mirror, &version, &stat);
     } else {
-        mirror_driver_note(mirror->mirror_driver, "collection %s: version %ju %s: %.150s", mirror->setup.name,
+        mirror_driver_note(mirror->driver, "collection %s: version %ju %s: %.150s", mirror->setup.name,
                            (uintmax_t)version.number, is_publishers_fault(err) ? "is refused" : "has to wait",
                            err_detail_text(&detail, err));
     }
@@ -446,5 +445,5 @@ void mirror_driver_apply(struct mirror_driver_mirror *mirror) {
         config->blame(config->context, &publisher, "has signed a version of a collection that cannot be");
     }
     forget_wanted(mirror);
-    mirror_applied(mirror->mirror, err, mirror_driver_now_us(mirror->mirror_driver));
+    mirror_applied(mirror->mirror, err, mirror_driver_now_us(mirror->driver));
 }

@@ -36,7 +36,7 @@ static void put_progress(const struct mirror_driver_mirror *mirror, struct json 
     const struct mirror_counters *counters = mirror_counters(mirror->mirror);
     uint64_t rate = 0;
     if (mirror_phase(mirror->mirror) == MIRROR_FETCHING) {
-        uint64_t took_us = mirror_driver_now_us(mirror->mirror_driver) - mirror->begun_us;
+        uint64_t took_us = mirror_driver_now_us(mirror->driver) - mirror->begun_us;
         rate = (counters->fetched_size - mirror->begun_size) * 1000 / (took_us / 1000 + 1);
     }
     JSON_COUNTS(json, {"left_size", mirror->wanted.left_size}, {"rate", rate},
@@ -75,7 +75,7 @@ static const char *state_of(const struct mirror_driver_mirror *mirror) {
 }
 
 static void put_mirror(const struct mirror_driver_mirror *mirror, struct json *json) {
-    const struct mirror_driver *mirror_driver = mirror->mirror_driver;
+    const struct mirror_driver *driver = mirror->driver;
     char key[IDENTITY_TEXT_SIZE] = "";
     if (mirror->setup.has_publisher) {
         identity_key_format(mirror->setup.publisher, key);
@@ -94,14 +94,14 @@ static void put_mirror(const struct mirror_driver_mirror *mirror, struct json *j
     JSON_COUNTS(json, {"given_size", mirror->given_size}, {"answers", mirror->answers_count},
                 {"withheld", mirror->withheld_count});
     put_named(mirror, json);
-    if (mirror_driver->config.put_archive != NULL) {
-        mirror_driver->config.put_archive(mirror_driver->config.context, mirror->setup.name, json);
+    if (driver->config.put_archive != NULL) {
+        driver->config.put_archive(driver->config.context, mirror->setup.name, json);
     }
     json_open_list(json, "sources");
     size_t count = mirror->mirror != NULL ? mirror_sources_count(mirror->mirror) : 0;
     for (size_t i = 0; i < count; i++) {
         struct mirror_source_status status;
-        mirror_source_at(mirror->mirror, i, mirror_driver_now_us(mirror_driver), &status);
+        mirror_source_at(mirror->mirror, i, mirror_driver_now_us(driver), &status);
         put_source(&status, json);
     }
     json_close(json);
@@ -112,7 +112,7 @@ static void put_mirror(const struct mirror_driver_mirror *mirror, struct json *j
 
 /* From whom it comes just now, or how many could give it. */
 static void view_sources(const struct mirror_driver_mirror *mirror, char out[MIRROR_VIEW_TEXT_SIZE_MAX]) {
-    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    uint64_t now_us = mirror_driver_now_us(mirror->driver);
     size_t count = mirror->mirror != NULL ? mirror_sources_count(mirror->mirror) : 0;
     size_t size = 0;
     for (size_t i = 0; i < count && size < MIRROR_VIEW_TEXT_SIZE_MAX; i++) {
@@ -132,8 +132,8 @@ static void view_sources(const struct mirror_driver_mirror *mirror, char out[MIR
 
 /* What it does, or until when it may not. */
 static void view_state(const struct mirror_driver_mirror *mirror, char out[MIRROR_VIEW_TEXT_SIZE_MAX]) {
-    const struct mirror_limit *limit = &mirror->mirror_driver->limit;
-    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    const struct mirror_limit *limit = &mirror->driver->limit;
+    uint64_t now_us = mirror_driver_now_us(mirror->driver);
     bool has_target = mirror->mirror != NULL && mirror_target(mirror->mirror) != NULL;
     char until[MIRROR_DRIVER_UNTIL_SIZE];
     if (!has_target || mirror_limit_rate(limit, now_us) != 0) {
@@ -160,15 +160,15 @@ static void view_mirror(const struct mirror_driver_mirror *mirror, struct mirror
     view_sources(mirror, view->sources);
 }
 
-size_t mirror_driver_views(struct mirror_driver *mirror_driver, struct arena *arena,
+size_t mirror_driver_views(struct mirror_driver *driver, struct arena *arena,
                            struct mirror_view **ret_mirrors) {
-    pthread_mutex_lock(&mirror_driver->lock);
-    struct mirror_view *mirrors = arena_take_array(arena, mirror_driver->views_count, sizeof *mirrors);
-    size_t count = mirrors != NULL ? mirror_driver->views_count : 0;
+    pthread_mutex_lock(&driver->lock);
+    struct mirror_view *mirrors = arena_take_array(arena, driver->views_count, sizeof *mirrors);
+    size_t count = mirrors != NULL ? driver->views_count : 0;
     if (count > 0) {
-        memcpy(mirrors, mirror_driver->views, count * sizeof *mirrors);
+        memcpy(mirrors, driver->views, count * sizeof *mirrors);
     }
-    pthread_mutex_unlock(&mirror_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
     *ret_mirrors = mirrors;
     return count;
 }
@@ -176,42 +176,42 @@ size_t mirror_driver_views(struct mirror_driver *mirror_driver, struct arena *ar
 /* ---- the copy ---- */
 
 /* The lock is held. */
-static void put_all(struct mirror_driver *mirror_driver, struct json *json) {
+static void put_all(struct mirror_driver *driver, struct json *json) {
     char key[IDENTITY_TEXT_SIZE];
-    uint64_t now_us = mirror_driver_now_us(mirror_driver);
+    uint64_t now_us = mirror_driver_now_us(driver);
     json_open(json, NULL);
     json_count(json, "version", 1);
-    json_text(json, "key", identity_key_format(mirror_driver->config.self.key, key));
-    mirror_driver_rates_put(&mirror_driver->limit, now_us, json, "download");
-    mirror_driver_rates_put(&mirror_driver->upload_limit, now_us, json, "upload");
+    json_text(json, "key", identity_key_format(driver->config.self.key, key));
+    mirror_driver_rates_put(&driver->limit, now_us, json, "download");
+    mirror_driver_rates_put(&driver->upload_limit, now_us, json, "upload");
     json_open_list(json, "mirrors");
-    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
-        put_mirror(mirror_driver->mirrors[i], json);
+    for (size_t i = 0; i < driver->mirrors_count; i++) {
+        put_mirror(driver->mirrors[i], json);
     }
     json_close(json);
     json_close(json);
 }
 
-void mirror_driver_describe(struct mirror_driver *mirror_driver) {
+void mirror_driver_describe(struct mirror_driver *driver) {
     struct json json;
-    pthread_mutex_lock(&mirror_driver->lock);
-    buf_clear(&mirror_driver->status);
-    json_init(&json, &mirror_driver->status);
-    put_all(mirror_driver, &json);
-    mirror_driver->views_count = mirror_driver->mirrors_count;
-    for (size_t i = 0; i < mirror_driver->views_count; i++) {
-        view_mirror(mirror_driver->mirrors[i], &mirror_driver->views[i]);
+    pthread_mutex_lock(&driver->lock);
+    buf_clear(&driver->status);
+    json_init(&json, &driver->status);
+    put_all(driver, &json);
+    driver->views_count = driver->mirrors_count;
+    for (size_t i = 0; i < driver->views_count; i++) {
+        view_mirror(driver->mirrors[i], &driver->views[i]);
     }
-    pthread_mutex_unlock(&mirror_driver->lock);
+    pthread_mutex_unlock(&driver->lock);
 }
 
-void mirror_driver_put(struct mirror_driver *mirror_driver, struct buf *out) {
+void mirror_driver_put(struct mirror_driver *driver, struct buf *out) {
     struct json json;
     json_init(&json, out);
-    if (mirror_driver != NULL) {
-        pthread_mutex_lock(&mirror_driver->lock);
-        buf_put(out, mirror_driver->status.err == ERR_OK ? buf_bytes(&mirror_driver->status) : BYTES(""));
-        pthread_mutex_unlock(&mirror_driver->lock);
+    if (driver != NULL) {
+        pthread_mutex_lock(&driver->lock);
+        buf_put(out, driver->status.err == ERR_OK ? buf_bytes(&driver->status) : BYTES(""));
+        pthread_mutex_unlock(&driver->lock);
     }
     if (out->size == 0) {
         json_open(&json, NULL);

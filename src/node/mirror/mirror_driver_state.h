@@ -100,7 +100,7 @@ struct mirror_driver_named {
 };
 
 struct mirror_driver_mirror {
-    struct mirror_driver *mirror_driver;
+    struct mirror_driver *driver;
     struct collection_setup setup;
     struct collection *collection; /* NULL: cannot be opened, or the publisher is not known yet */
     struct mirror *mirror;         /* likewise */
@@ -141,7 +141,7 @@ struct mirror_driver_event {
     struct mirror_driver_event *next;
     struct mirror_driver_event *next_asked; /* all questions: for the end */
     struct mirror_driver_event *previous_asked;
-    struct mirror_driver *mirror_driver;
+    struct mirror_driver *driver;
     enum mirror_driver_event_kind kind;
     char name[VERSION_NAME_SIZE_MAX + 1]; /* of the collection */
     struct peer peer;
@@ -190,13 +190,13 @@ static inline void mirror_driver_set_bit(uint8_t *bits, size_t index, bool is_se
     bits[index / 8] = (uint8_t)(is_set ? bits[index / 8] | mask : bits[index / 8] & ~mask);
 }
 
-uint64_t mirror_driver_now_us(const struct mirror_driver *mirror_driver);
-void mirror_driver_note(const struct mirror_driver *mirror_driver, const char *format, ...)
+uint64_t mirror_driver_now_us(const struct mirror_driver *driver);
+void mirror_driver_note(const struct mirror_driver *driver, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* mirror_driver.c: a question on its way; its answer becomes an event. The caller fills the question and its
  * fields before. NULL: out of memory. */
-struct mirror_driver_event *mirror_driver_event_new(struct mirror_driver *mirror_driver,
+struct mirror_driver_event *mirror_driver_event_new(struct mirror_driver *driver,
                                                     enum mirror_driver_event_kind kind, const char *name,
                                                     const struct peer *peer);
 void mirror_driver_ask(struct mirror_driver_event *take_event);
@@ -249,6 +249,6 @@ void mirror_driver_want(struct mirror_driver_mirror *mirror); /* more, where wha
 void mirror_driver_drop_version(struct mirror_driver_mirror *mirror); /* and all its memory */
 
 /* mirror_driver_json.c: the thread. */
-void mirror_driver_describe(struct mirror_driver *mirror_driver);
+void mirror_driver_describe(struct mirror_driver *driver);
 
 #endif

@@ -157,10 +157,10 @@ void mirror_driver_set_offers(struct mirror_driver_mirror *mirror) {
 /* ---- looking ---- */
 
 void mirror_driver_look(struct mirror_driver_mirror *mirror, const struct mirror_task *task) {
-    struct mirror_driver_event *event = mirror_driver_event_new(
-        mirror->mirror_driver, MIRROR_DRIVER_PARTS_ANSWER, mirror->setup.name, &task->source);
+    struct mirror_driver_event *event = mirror_driver_event_new(mirror->driver, MIRROR_DRIVER_PARTS_ANSWER,
+                                                                mirror->setup.name, &task->source);
     if (event == NULL) {
-        mirror_looked(mirror->mirror, task->source.key, mirror_driver_now_us(mirror->mirror_driver));
+        mirror_looked(mirror->mirror, task->source.key, mirror_driver_now_us(mirror->driver));
         return;
     }
     event->list = mirror->wanted.serial;
@@ -183,7 +183,7 @@ static void take_parts(struct mirror_driver_mirror *mirror, struct mirror_driver
 }
 
 void mirror_driver_take_parts(struct mirror_driver_mirror *mirror, const struct mirror_driver_event *event) {
-    const struct mirror_driver_config *config = &mirror->mirror_driver->config;
+    const struct mirror_driver_config *config = &mirror->driver->config;
     struct mirror_driver_parts parts;
     struct mirror_driver_holder *holder =
         event->err == ERR_OK && event->list == mirror->wanted.serial && mirror->wanted.list.is_content
@@ -195,7 +195,7 @@ void mirror_driver_take_parts(struct mirror_driver_mirror *mirror, const struct 
     } else if (holder != NULL) {
         config->blame(config->context, &event->peer, "says in no known way what he has of a collection");
     }
-    mirror_looked(mirror->mirror, event->peer.key, mirror_driver_now_us(mirror->mirror_driver));
+    mirror_looked(mirror->mirror, event->peer.key, mirror_driver_now_us(mirror->driver));
 }
 
 static void free_arrays(struct mirror_driver_wanted *wanted) {
@@ -235,18 +235,18 @@ static void note_parts(struct mirror_driver_mirror *mirror, const struct version
             mirror_driver_set_bit(parts, wanted->list.places[i], false);
         }
     }
-    pthread_mutex_lock(&mirror->mirror_driver->lock);
+    pthread_mutex_lock(&mirror->driver->lock);
     free(wanted->parts);
     wanted->parts = parts;
     wanted->parts_count = parts != NULL ? count : 0;
     memcpy(wanted->root, target->root.digest, SHA256_SIZE);
-    pthread_mutex_unlock(&mirror->mirror_driver->lock);
+    pthread_mutex_unlock(&mirror->driver->lock);
 }
 
 /* Of all nodes that begin at once, each begins somewhere else. */
-static size_t place_of_self(const struct mirror_driver *mirror_driver, size_t count) {
+static size_t place_of_self(const struct mirror_driver *driver, size_t count) {
     struct wire_reader reader;
-    wire_reader_init(&reader, bytes_of(mirror_driver->config.self.key, PEER_KEY_SIZE));
+    wire_reader_init(&reader, bytes_of(driver->config.self.key, PEER_KEY_SIZE));
     return count > 0 ? (size_t)(wire_read_u64(&reader) % count) : 0;
 }
 
@@ -263,9 +263,9 @@ enum err mirror_driver_list(struct mirror_driver_mirror *mirror, const struct ve
         mirror_driver_forget_list(mirror);
         return err;
     }
-    wanted->serial = ++mirror->mirror_driver->serial;
+    wanted->serial = ++mirror->driver->serial;
     wanted->start = 0;
-    wanted->first = wanted->list.is_content ? place_of_self(mirror->mirror_driver, wanted->list.count) : 0;
+    wanted->first = wanted->list.is_content ? place_of_self(mirror->driver, wanted->list.count) : 0;
     wanted->left_size = 0;
     memset(wanted->states, MIRROR_DRIVER_WANTED, wanted->list.count);
     for (size_t i = 0; i < wanted->list.count; i++) {

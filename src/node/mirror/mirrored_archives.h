@@ -48,6 +48,6 @@ enum err mirrored_archives_start(const struct mirrored_archives_config *config,
 void mirrored_archives_stop(struct mirrored_archives *take_mirrored_archives);
 
 /* Any thread: append what there is of a collection as a member "archive" of /api/v1/mirrors (docs/api.md). */
-void mirrored_archives_put(struct mirrored_archives *mirrored_archives, const char *name, struct json *json);
+void mirrored_archives_put(struct mirrored_archives *archives, const char *name, struct json *json);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * mirrored_archives_state - the state of mirrored_archives.h. Private.
  *
- * One machine in several files: mirrored_archives.c finds the archives, reads and writes what is known of each;
- * mirrored_archives_update.c indexes a new version and lets readers see it. The task alone changes anything;
- * what others are shown of an archive is under the lock.
+ * One machine in several files: mirrored_archives.c finds the archives, reads and writes what is known of
+ * each; mirrored_archives_update.c indexes a new version and lets readers see it. The task alone changes
+ * anything; what others are shown of an archive is under the lock.
  */
 #ifndef MNEMON_NODE_MIRROR_MIRRORED_ARCHIVES_STATE_H
 #define MNEMON_NODE_MIRROR_MIRRORED_ARCHIVES_STATE_H
@@ -77,14 +77,12 @@ struct mirrored_archives {
 };
 
 /* mirrored_archives_update.c: serve this version of its tree. Errors are noted. */
-void mirrored_archives_update(struct mirrored_archives *mirrored_archives, struct mirrored *mirrored,
-                              uint64_t number);
+void mirrored_archives_update(struct mirrored_archives *archives, struct mirrored *mirrored, uint64_t number);
 
 /* Nobody finds it any more. Then, until it is true: its indexes are removed, when no reader has them open. */
-void mirrored_archives_drop(struct mirrored_archives *mirrored_archives, struct mirrored *mirrored);
+void mirrored_archives_drop(struct mirrored_archives *archives, struct mirrored *mirrored);
 
-bool mirrored_archives_clean(const struct mirrored_archives *mirrored_archives,
-                             const struct mirrored *mirrored);
+bool mirrored_archives_clean(const struct mirrored_archives *archives, const struct mirrored *mirrored);
 
 /* mirrored_archives.c. */
 enum err mirrored_archives_file_write(const char *directory, const char *name,

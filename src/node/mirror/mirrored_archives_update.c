@@ -16,7 +16,7 @@ enum { TREE_SIZE_MAX = 64, SENTENCE_SIZE_MAX = ERR_TEXT_SIZE_MAX + 160 };
 
 /* A version that is being looked at. */
 struct updating {
-    struct mirrored_archives *mirrored_archives;
+    struct mirrored_archives *archives;
     struct mirrored *mirrored;
     uint64_t number;
     char root[COLLECTION_SETUP_PATH_SIZE_MAX]; /* of the collection */
@@ -41,11 +41,11 @@ static const char *tree_of(uint64_t number, const struct mirrored_archives_volum
 static void on_progress(void *context, uint64_t records_count, uint64_t done_size, uint64_t all_size) {
     struct updating *updating = context;
     struct mirrored *mirrored = updating->mirrored;
-    pthread_mutex_lock(&updating->mirrored_archives->lock);
+    pthread_mutex_lock(&updating->archives->lock);
     mirrored->records_count = updating->sum.records_count + records_count;
     mirrored->done_size = done_size;
     mirrored->all_size = all_size;
-    pthread_mutex_unlock(&updating->mirrored_archives->lock);
+    pthread_mutex_unlock(&updating->archives->lock);
 }
 
 static void add_up(struct updating *updating, const struct volume_recovery *recovery) {
@@ -90,8 +90,8 @@ static enum err list_volumes(struct updating *updating) {
     char tree[TREE_SIZE_MAX];
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     snprintf(tree, sizeof tree, "trees/%ju/volumes", (uintmax_t)updating->number);
-    DIR *opened = opendir(collection_setup_path(updating->mirrored_archives->config.directory,
-                                                updating->mirrored->name, tree, path));
+    DIR *opened = opendir(
+        collection_setup_path(updating->archives->config.directory, updating->mirrored->name, tree, path));
     const struct dirent *item;
     enum err err = opened != NULL ? ERR_OK : ERR_NOT_FOUND;
     for (size_t i = 0; i < file->volumes_count; i++) {
@@ -114,11 +114,10 @@ static enum err list_volumes(struct updating *updating) {
 /* ---- numbers and shelves ---- */
 
 /* A number that no collection here has, nor had since the start: captures that somebody holds may name it. */
-static uint16_t find_number(const struct mirrored_archives *mirrored_archives) {
+static uint16_t find_number(const struct mirrored_archives *archives) {
     for (uint16_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
         uint16_t number = (uint16_t)(INSTANCE_MIRRORED_NUMBER + i);
-        if (!mirrored_archives->is_used[i] &&
-            instance_mirrored(mirrored_archives->config.instance, number) == NULL) {
+        if (!archives->is_used[i] && instance_mirrored(archives->config.instance, number) == NULL) {
             return number;
         }
     }
@@ -127,13 +126,12 @@ static uint16_t find_number(const struct mirrored_archives *mirrored_archives) {
 
 /* The same archive again, after it had been dropped, has its old number. */
 static uint16_t find_old_number(const struct updating *updating) {
-    const struct instance *instance = updating->mirrored_archives->config.instance;
+    const struct instance *instance = updating->archives->config.instance;
     char origin[INSTANCE_ORIGIN_SIZE_MAX];
     mirrored_archives_origin(updating->mirrored, origin);
     for (uint16_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
         uint16_t number = (uint16_t)(INSTANCE_MIRRORED_NUMBER + i);
-        bool is_same = instance_mirrored(instance, number) != NULL &&
-                       !updating->mirrored_archives->is_used[i] &&
+        bool is_same = instance_mirrored(instance, number) != NULL && !updating->archives->is_used[i] &&
                        strcmp(instance_mirrored_origin(instance, number), origin) == 0;
         if (is_same) {
             return number;
@@ -144,19 +142,19 @@ static uint16_t find_old_number(const struct updating *updating) {
 
 static enum err reach_backend(struct updating *updating, struct mirrored_archives_volume *volume,
                               struct backend **ret_backend) {
-    struct mirrored_archives *mirrored_archives = updating->mirrored_archives;
-    struct instance *instance = mirrored_archives->config.instance;
+    struct mirrored_archives *archives = updating->archives;
+    struct instance *instance = archives->config.instance;
     char origin[INSTANCE_ORIGIN_SIZE_MAX];
     if (volume->number == 0) {
         volume->number = find_old_number(updating);
-        volume->number = volume->number != 0 ? volume->number : find_number(mirrored_archives);
+        volume->number = volume->number != 0 ? volume->number : find_number(archives);
     }
     if (volume->number == 0) {
         return err_set(&updating->detail, ERR_LIMIT,
                        "at most %d volumes of archives of others are served between two starts",
                        INSTANCE_MIRRORED_MAX);
     }
-    mirrored_archives->is_used[volume->number - INSTANCE_MIRRORED_NUMBER] = true;
+    archives->is_used[volume->number - INSTANCE_MIRRORED_NUMBER] = true;
     struct backend *backend = instance_mirrored(instance, volume->number);
     if (backend == NULL) {
         backend = backend_mirrored_new();
@@ -175,8 +173,7 @@ static enum err set_rules(struct updating *updating, struct backend *backend) {
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     struct access_rules *rules;
     snprintf(tree, sizeof tree, "trees/%ju", (uintmax_t)updating->number);
-    collection_setup_path(updating->mirrored_archives->config.directory, updating->mirrored->name, tree,
-                          path);
+    collection_setup_path(updating->archives->config.directory, updating->mirrored->name, tree, path);
     enum err err = access_files_load(path, &rules, &updating->detail);
     if (err == ERR_OK) {
         backend_mirrored_set_rules(backend, rules);
@@ -199,10 +196,10 @@ static enum err open_index(struct updating *updating, struct mirrored_archives_v
         .path = updating->root,
         .mirrored = tree_of(updating->number, volume, tree),
         .index = index,
-        .clock = updating->mirrored_archives->config.clock,
+        .clock = updating->archives->config.clock,
         .progress = on_progress,
         .progress_context = updating,
-        .is_cancelled = &updating->mirrored_archives->task.is_stopping,
+        .is_cancelled = &updating->archives->task.is_stopping,
     };
     enum err err = backend_local_open(&config, &local, &recovery, &updating->detail);
     if (err != ERR_OK) {
@@ -259,9 +256,9 @@ static enum err make_index(struct updating *updating, struct mirrored_archives_v
         *volume = made;
         updating->mirrored->file.number =
             updating->mirrored->file.number == 0 ? updating->number : updating->mirrored->file.number;
-        enum err err = mirrored_archives_file_write(updating->mirrored_archives->config.directory,
-                                                    updating->mirrored->name, &updating->mirrored->file,
-                                                    &updating->detail);
+        enum err err =
+            mirrored_archives_file_write(updating->archives->config.directory, updating->mirrored->name,
+                                         &updating->mirrored->file, &updating->detail);
         if (err != ERR_OK) {
             return err;
         }
@@ -295,9 +292,9 @@ static enum err update_volume(struct updating *updating, struct mirrored_archive
 
 /* ---- all of it ---- */
 
-static void empty_backend(const struct mirrored_archives *mirrored_archives,
+static void empty_backend(const struct mirrored_archives *archives,
                           const struct mirrored_archives_volume *volume) {
-    struct backend *backend = instance_mirrored(mirrored_archives->config.instance, volume->number);
+    struct backend *backend = instance_mirrored(archives->config.instance, volume->number);
     if (backend != NULL) {
         backend_mirrored_replace(backend, NULL);
         backend_mirrored_set_rules(backend, NULL);
@@ -313,9 +310,9 @@ static void drop_volumes(struct updating *updating) {
             file->volumes[kept++] = file->volumes[i];
             continue;
         }
-        empty_backend(updating->mirrored_archives, &file->volumes[i]);
+        empty_backend(updating->archives, &file->volumes[i]);
         if (file->volumes[i].number != 0) {
-            updating->mirrored_archives->is_used[file->volumes[i].number - INSTANCE_MIRRORED_NUMBER] = false;
+            updating->archives->is_used[file->volumes[i].number - INSTANCE_MIRRORED_NUMBER] = false;
         }
     }
     file->volumes_count = kept;
@@ -326,7 +323,7 @@ static uint64_t count_captures(const struct updating *updating) {
     uint64_t count = 0;
     for (size_t i = 0; i < file->volumes_count; i++) {
         struct backend *backend =
-            instance_mirrored(updating->mirrored_archives->config.instance, file->volumes[i].number);
+            instance_mirrored(updating->archives->config.instance, file->volumes[i].number);
         struct mirrored_holding *holding = backend != NULL ? backend_mirrored_hold(backend) : NULL;
         if (holding != NULL) {
             struct index_counts counts;
@@ -352,12 +349,12 @@ static enum err update(struct updating *updating) {
     }
     drop_volumes(updating);
     file->number = updating->number;
-    return mirrored_archives_file_write(updating->mirrored_archives->config.directory, mirrored->name, file,
+    return mirrored_archives_file_write(updating->archives->config.directory, mirrored->name, file,
                                         &updating->detail);
 }
 
 static void blame(struct updating *updating, const char *what, const char *reason) {
-    const struct mirrored_archives_config *config = &updating->mirrored_archives->config;
+    const struct mirrored_archives_config *config = &updating->archives->config;
     char sentence[SENTENCE_SIZE_MAX];
     snprintf(sentence, sizeof sentence, "has published an archive as %s, version %ju, %s: %.200s",
              updating->mirrored->name, (uintmax_t)updating->number, what, reason);
@@ -365,7 +362,7 @@ static void blame(struct updating *updating, const char *what, const char *reaso
 }
 
 static void tell(struct updating *updating, enum err err, uint64_t took_us) {
-    const struct mirrored_archives_config *config = &updating->mirrored_archives->config;
+    const struct mirrored_archives_config *config = &updating->archives->config;
     const struct mirrored *mirrored = updating->mirrored;
     char sentence[SENTENCE_SIZE_MAX];
     if (err == ERR_OK) {
@@ -390,7 +387,7 @@ static void take_outcome(struct updating *updating, enum err err, uint64_t took_
     struct mirrored *mirrored = updating->mirrored;
     const struct volume_recovery *sum = &updating->sum;
     uint64_t captures_count = err == ERR_OK ? count_captures(updating) : 0;
-    pthread_mutex_lock(&updating->mirrored_archives->lock);
+    pthread_mutex_lock(&updating->archives->lock);
     mirrored->took_us = took_us;
     mirrored->records_count = sum->records_count;
     mirrored->damaged_count = sum->damaged_count;
@@ -402,19 +399,18 @@ static void take_outcome(struct updating *updating, enum err err, uint64_t took_
     } else {
         snprintf(mirrored->reason, sizeof mirrored->reason, "%s", err_detail_text(&updating->detail, err));
     }
-    pthread_mutex_unlock(&updating->mirrored_archives->lock);
+    pthread_mutex_unlock(&updating->archives->lock);
 }
 
-void mirrored_archives_update(struct mirrored_archives *mirrored_archives, struct mirrored *mirrored,
+void mirrored_archives_update(struct mirrored_archives *archives, struct mirrored *mirrored,
                               uint64_t number) {
-    struct updating updating = {
-        .mirrored_archives = mirrored_archives, .mirrored = mirrored, .number = number};
-    const char *directory = mirrored_archives->config.directory;
-    uint64_t begun_us = clock_monotonic_us(mirrored_archives->config.clock);
-    pthread_mutex_lock(&mirrored_archives->lock);
+    struct updating updating = {.archives = archives, .mirrored = mirrored, .number = number};
+    const char *directory = archives->config.directory;
+    uint64_t begun_us = clock_monotonic_us(archives->config.clock);
+    pthread_mutex_lock(&archives->lock);
     mirrored->phase = MIRRORED_ARCHIVES_INDEXING;
     mirrored->done_size = mirrored->all_size = 0;
-    pthread_mutex_unlock(&mirrored_archives->lock);
+    pthread_mutex_unlock(&archives->lock);
     collection_setup_path(directory, mirrored->name, NULL, updating.root);
     enum err err = vfs_posix_init(&updating.vfs, updating.root, &updating.detail);
     if (err == ERR_OK) {
@@ -424,7 +420,7 @@ void mirrored_archives_update(struct mirrored_archives *mirrored_archives, struc
     if (err == ERR_CANCELLED) {
         return;
     }
-    uint64_t now_us = clock_monotonic_us(mirrored_archives->config.clock);
+    uint64_t now_us = clock_monotonic_us(archives->config.clock);
     uint64_t took_us = now_us - begun_us;
     mirrored->seen_number = number;
     mirrored->retry_at_us = err == ERR_OK || is_refusal(err) ? 0 : now_us + RETRY_US;
@@ -437,28 +433,27 @@ void mirrored_archives_update(struct mirrored_archives *mirrored_archives, struc
     }
 }
 
-void mirrored_archives_drop(struct mirrored_archives *mirrored_archives, struct mirrored *mirrored) {
+void mirrored_archives_drop(struct mirrored_archives *archives, struct mirrored *mirrored) {
     struct mirrored_archives_file none = {0};
-    const char *directory = mirrored_archives->config.directory;
+    const char *directory = archives->config.directory;
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     for (size_t i = 0; i < mirrored->file.volumes_count; i++) {
-        empty_backend(mirrored_archives, &mirrored->file.volumes[i]);
+        empty_backend(archives, &mirrored->file.volumes[i]);
         if (mirrored->file.volumes[i].number != 0) {
-            mirrored_archives->is_used[mirrored->file.volumes[i].number - INSTANCE_MIRRORED_NUMBER] = false;
+            archives->is_used[mirrored->file.volumes[i].number - INSTANCE_MIRRORED_NUMBER] = false;
         }
     }
     unlink(collection_setup_path(directory, mirrored->name, "deposit/state.json", path));
     mirrored->file = none;
     mirrored->is_dropped = true;
-    pthread_mutex_lock(&mirrored_archives->lock);
+    pthread_mutex_lock(&archives->lock);
     mirrored->phase = MIRRORED_ARCHIVES_NONE;
     mirrored->number = 0;
-    pthread_mutex_unlock(&mirrored_archives->lock);
+    pthread_mutex_unlock(&archives->lock);
 }
 
-bool mirrored_archives_clean(const struct mirrored_archives *mirrored_archives,
-                             const struct mirrored *mirrored) {
-    const char *directory = mirrored_archives->config.directory;
+bool mirrored_archives_clean(const struct mirrored_archives *archives, const struct mirrored *mirrored) {
+    const char *directory = archives->config.directory;
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     mirrored_archives_file_clean(directory, mirrored->name, &mirrored->file);
     return rmdir(collection_setup_path(directory, mirrored->name, "deposit", path)) == 0 ||
