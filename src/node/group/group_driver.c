@@ -221,15 +221,6 @@ static enum err group_driver_answer_probe(void *context, const struct peer *from
 
 /* ---- what people want ---- */
 
-static struct group_driver_slot *find_by_name(struct group_driver *driver, const char *name) {
-    for (size_t i = 0; i < GROUP_DRIVER_GROUPS_MAX; i++) {
-        if (driver->slots[i].is_used && strcmp(driver->slots[i].wish.name, name) == 0) {
-            return &driver->slots[i];
-        }
-    }
-    return NULL;
-}
-
 static struct group_driver_slot *find_free(struct group_driver *driver) {
     for (size_t i = 0; i < GROUP_DRIVER_GROUPS_MAX; i++) {
         if (!driver->slots[i].is_used) {
@@ -317,7 +308,7 @@ static void take_rules(struct group_driver *driver, struct group_driver_slot *sl
 }
 
 static void take_one(struct group_driver *driver, const struct group_driver_news *news) {
-    struct group_driver_slot *slot = find_by_name(driver, news->wish.name);
+    struct group_driver_slot *slot = group_driver_find(driver, bytes_of_string(news->wish.name));
     if (news->is_gone) {
         if (slot != NULL) {
             group_driver_close_slot(driver, slot);
@@ -388,7 +379,7 @@ void group_driver_learned(struct group_driver *driver, const struct peer *peer, 
 /* ---- what is durable ---- */
 
 static void take_saved(struct group_driver *driver, const struct group_driver_save *save) {
-    struct group_driver_slot *slot = find_by_name(driver, save->name);
+    struct group_driver_slot *slot = group_driver_find(driver, bytes_of_string(save->name));
     if (slot != NULL && slot->life == save->life && slot->group != NULL && save->has_number) {
         struct event event = {.kind = EVENT_SAVED, .code = GROUP_SLOT, .number = save->number};
         group_driver_step(driver, slot, &event);

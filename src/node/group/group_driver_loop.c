@@ -326,11 +326,6 @@ static bool is_founder(const struct group_driver *driver, const struct group_dri
     return memcmp(slot->rules.founder, driver->self.key, PEER_KEY_SIZE) == 0;
 }
 
-static bool has_founder(const struct group_driver_slot *slot) {
-    static const uint8_t none[PEER_KEY_SIZE];
-    return memcmp(slot->rules.founder, none, PEER_KEY_SIZE) != 0;
-}
-
 /* False: without memory. */
 static bool start_group(struct group_driver *driver, struct group_driver_slot *slot, struct bytes document) {
     if (make_group(driver, slot) != ERR_OK) {
@@ -359,10 +354,10 @@ void group_driver_open_slot(struct group_driver *driver, struct group_driver_slo
                                        .ask.due_us = STEP_NEVER_US,
                                        .topology = topology};
     pthread_mutex_unlock(&driver->lock);
-    if (!has_founder(slot) && news->has_state) {
+    if (!peer_key_is_known(slot->rules.founder) && news->has_state) {
         slot->rules = news->state.rules;
     }
-    bool is_known = has_founder(slot) || slot->wish.neighbours_count > 0;
+    bool is_known = peer_key_is_known(slot->rules.founder) || slot->wish.neighbours_count > 0;
     if (is_known &&
         !start_group(driver, slot,
                      bytes_of(news->state.document, is_restored ? news->state.document_size : 0))) {
@@ -430,7 +425,7 @@ void group_driver_ask(struct group_driver *driver, struct group_driver_slot *slo
     say(driver, &contact, &message);
 }
 
-static struct group_driver_slot *find_by_name(struct group_driver *driver, struct bytes name) {
+struct group_driver_slot *group_driver_find(struct group_driver *driver, struct bytes name) {
     for (size_t i = 0; i < GROUP_DRIVER_GROUPS_MAX; i++) {
         struct group_driver_slot *slot = &driver->slots[i];
         if (slot->is_used && bytes_equal(name, bytes_of_string(slot->wish.name))) {
@@ -440,13 +435,8 @@ static struct group_driver_slot *find_by_name(struct group_driver *driver, struc
     return NULL;
 }
 
-static bool is_key(const uint8_t key[PEER_KEY_SIZE]) {
-    static const uint8_t none[PEER_KEY_SIZE];
-    return memcmp(key, none, PEER_KEY_SIZE) != 0;
-}
-
 static void on_ask(struct group_driver *driver, const struct peer *from, struct bytes name) {
-    const struct group_driver_slot *slot = find_by_name(driver, name);
+    const struct group_driver_slot *slot = group_driver_find(driver, name);
     bool is_member = slot != NULL && slot->group != NULL && group_mode(slot->group) == GROUP_MEMBER;
     struct group_driver_message message = {.kind = is_member ? GROUP_DRIVER_TELL : GROUP_DRIVER_NONE,
                                            .name = name};
@@ -458,13 +448,14 @@ static void on_ask(struct group_driver *driver, const struct peer *from, struct 
 
 static void on_tell(struct group_driver *driver, const struct peer *from, struct bytes name,
                     const struct group_rules *rules) {
-    struct group_driver_slot *slot = find_by_name(driver, name);
+    struct group_driver_slot *slot = group_driver_find(driver, name);
     if (slot == NULL || slot->ask.due_us == STEP_NEVER_US ||
         !address_equal(&slot->wish.contact, &from->address)) {
         return; /* nobody asked him */
     }
     slot->ask.due_us = STEP_NEVER_US;
-    if (is_key(slot->rules.founder) && memcmp(slot->rules.founder, rules->founder, PEER_KEY_SIZE) != 0) {
+    if (peer_key_is_known(slot->rules.founder) &&
+        memcmp(slot->rules.founder, rules->founder, PEER_KEY_SIZE) != 0) {
         group_driver_note(driver, "group \"%s\": the contact is in another group of that name",
                           slot->wish.name);
         return;
@@ -475,7 +466,7 @@ static void on_tell(struct group_driver *driver, const struct peer *from, struct
 }
 
 static void on_none(struct group_driver *driver, const struct peer *from, struct bytes name) {
-    struct group_driver_slot *slot = find_by_name(driver, name);
+    struct group_driver_slot *slot = group_driver_find(driver, name);
     char address[ADDRESS_TEXT_SIZE_MAX];
     bool is_asked = slot != NULL && slot->ask.due_us != STEP_NEVER_US &&
                     address_equal(&slot->wish.contact, &from->address);

@@ -17,7 +17,7 @@
 #include "run/task.h"
 
 enum {
-    GROUP_DRIVER_ASKED_MAX = 16,   /* who waits for approval, of one group; the oldest makes room */
+    GROUP_DRIVER_ASKED_MAX = 16,   /* nodes of one group that wait for approval; the oldest makes room */
     GROUP_DRIVER_LEARNED_MAX = 64, /* transfers that the loop has not seen yet; more are dropped */
     GROUP_DRIVER_PROBES_MAX = 8,   /* under way at once */
     GROUP_DRIVER_MEMBERS_MAX = GROUP_DRIVER_GROUPS_MAX * GROUP_MEMBERS_MAX,
@@ -107,7 +107,7 @@ struct group_driver_slot {
     bool is_removed; /* its files are being removed */
     uint64_t wake_at_us;
     struct retry ask; /* the contact, again and again until it answers; due STEP_NEVER_US: not now */
-    bool is_told;     /* that he is not in the group himself */
+    bool is_told;     /* that the contact is not in the group itself */
     size_t asked_count;
     struct group_driver_asked asked[GROUP_DRIVER_ASKED_MAX];
     size_t approvals_count; /* GROUP_ASKED whose papers are good: said when the step is over */
@@ -169,6 +169,8 @@ void group_driver_step(struct group_driver *driver, struct group_driver_slot *sl
 void group_driver_open_slot(struct group_driver *driver, struct group_driver_slot *slot,
                             const struct group_driver_news *news);
 void group_driver_close_slot(struct group_driver *driver, struct group_driver_slot *slot);
+/* NULL: no slot is used for a group of that name. */
+struct group_driver_slot *group_driver_find(struct group_driver *driver, struct bytes name);
 void group_driver_set_timer(struct group_driver *driver);
 
 /* group_driver.c, on the loop: the files of a group that was left are removed. */

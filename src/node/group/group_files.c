@@ -189,11 +189,6 @@ static enum err take_neighbours(const struct config_list *texts, struct group_wi
     return ERR_OK;
 }
 
-static bool is_key(const uint8_t key[PEER_KEY_SIZE]) {
-    static const uint8_t none[PEER_KEY_SIZE];
-    return memcmp(key, none, PEER_KEY_SIZE) != 0;
-}
-
 /* What it really is, is judged when it is used; here, that it can be written as it was read. */
 bool group_files_token_is_possible(struct bytes token) {
     for (size_t i = 0; i < token.size; i++) {
@@ -210,8 +205,8 @@ static enum err take_text(const struct text *text, struct group_wish *wish, stru
     wish->rules.generator = (uint8_t)text->generator;
     wish->rules.k = (uint8_t)text->k;
     wish->is_leaving = text->leaving;
-    if (text->founder.size > 0 &&
-        (!identity_key_parse(text->founder, wish->rules.founder) || !is_key(wish->rules.founder))) {
+    if (text->founder.size > 0 && (!identity_key_parse(text->founder, wish->rules.founder) ||
+                                   !peer_key_is_known(wish->rules.founder))) {
         return err_set(detail, ERR_INVALID, "founder: \"%.*s\" is no key", BYTES_ARG(text->founder));
     }
     if (text->contact.size > 0 &&
@@ -278,7 +273,7 @@ void group_files_put_wish(const struct group_wish *wish, struct buf *out) {
     char address[ADDRESS_TEXT_SIZE_MAX];
     char key[IDENTITY_TEXT_SIZE];
     buf_put_string(out, "# What this node wants of the group; \"mnemon group\" writes it.\n");
-    if (is_key(wish->rules.founder)) {
+    if (peer_key_is_known(wish->rules.founder)) {
         put_key(out, "founder", wish->rules.founder);
     }
     if (wish->contact.port != 0) {
