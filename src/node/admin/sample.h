@@ -24,7 +24,7 @@ struct sample {
     uint64_t urls_known_count;
     uint64_t urls_waiting_count;
 
-    /* Of all volumes that could be asked; load and compactions: of the local ones. */
+    /* The sum over all volumes that could be asked; load and compactions: over the local ones. */
     struct backend_stat store;
     uint64_t index_memory_size;
     uint64_t compactions_count;

@@ -7,7 +7,7 @@
  *      CROWD_ASKED  ──> config.have(): what this node offers (offers.h)
  *      contacts: --join, the ring's members, and the last good ones in crowd-contacts (crowd_driver_beat())
  *
- * The crowd's network is the ring: who may speak to the ring may speak here, and nobody else. Nothing is
+ * The crowd's network is the ring: a node that may speak to the ring may speak here, no other. Nothing is
  * fetched because somebody asked for it.
  */
 #ifndef MNEMON_NODE_CROWD_CROWD_DRIVER_H
@@ -39,8 +39,8 @@ struct crowd_driver_config {
      */
     size_t (*have)(void *context, struct bytes wish, uint8_t *memory);
     /*
-     * Where that gave nothing, and this is not NULL: true where it is looked for further, then
-     * crowd_driver_looked() follows from any thread. On the ring's loop: must not wait.
+     * Called if that gave nothing, unless NULL. True: the search goes on, and crowd_driver_looked() follows
+     * from any thread. On the ring's loop: must not wait.
      */
     bool (*look)(void *context, uint64_t number, struct bytes wish);
     void (*blame)(void *context, const struct peer *peer, const char *sentence);
@@ -55,7 +55,8 @@ void crowd_driver_free(struct crowd_driver *driver);
 
 /* ---- the ring's loop ---- */
 
-/* Begins where it has not: there is a charter and an address. ring: its id, the same under all charters. */
+/* Begins if it has not yet: there is a charter and an address now. ring: its id, the same under all charters.
+ */
 void crowd_driver_begin(struct crowd_driver *driver, const struct peer *self,
                         const uint8_t ring[CROWD_NETWORK_SIZE]);
 void crowd_driver_news(struct crowd_driver *driver,
@@ -84,8 +85,8 @@ struct crowd_driver_hit {
 enum err crowd_driver_find(struct crowd_driver *driver, const struct wish *wish, uint32_t timeout_ms,
                            size_t hits_wanted, struct crowd_driver_hit *out, size_t *ret_count) MUST_CHECK;
 
-/* He offered what he did not give: for ten minutes he is in no view of ours, not heard, and his hits are
- * passed over. */
+/* The peer did not give what it had offered: for ten minutes it is in no view of ours and not heard, and its
+ * hits are passed over. */
 void crowd_driver_distrust(struct crowd_driver *driver, const struct peer *peer);
 bool crowd_driver_is_distrusted(struct crowd_driver *driver, const struct peer *peer);
 

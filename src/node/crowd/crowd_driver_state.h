@@ -17,7 +17,7 @@
 #include "run/bell.h"
 
 enum {
-    CROWD_DRIVER_VIEW_SIZE = 25, /* where none is set, as the next */
+    CROWD_DRIVER_VIEW_SIZE = 25, /* if none is set, as the next */
     CROWD_DRIVER_FANOUT = 5,
     CROWD_DRIVER_SEARCHES_MAX = 64,
     CROWD_DRIVER_WAITING_MAX = 256,   /* threads; those of the HTTP server are fewer */
@@ -27,7 +27,7 @@ enum {
     CROWD_DRIVER_REPEATS_MAX = 3, /* of a search that found only what does not count */
 };
 
-/* Somebody who spoke to us, or whom the file names. */
+/* A node that spoke to us, or that the file names. */
 struct crowd_driver_contact {
     struct peer peer;
     uint64_t heard_at_us; /* 0: in an earlier life */
@@ -111,12 +111,12 @@ struct crowd_driver {
     struct crowd_driver_search searches[CROWD_DRIVER_SEARCHES_MAX];
     uint64_t numbers_count;
     uint32_t waiting_count;
-    struct standing standing; /* who offered what it did not give, by key */
+    struct standing standing; /* nodes that did not give what they had offered, by key */
     struct standing_entry distrusted[CROWD_DRIVER_DISTRUSTED_MAX];
     _Atomic bool distrusts_some;               /* without the lock: else nobody need be looked for */
-    struct peer drops[CROWD_DRIVER_DROPS_MAX]; /* who shall leave the view */
+    struct peer drops[CROWD_DRIVER_DROPS_MAX]; /* nodes that shall leave the view */
     size_t drops_count;
-    struct crowd_driver_looked *looked; /* CROWD_DRIVER_LOOKS_MAX; NULL where nothing is looked for later */
+    struct crowd_driver_looked *looked; /* CROWD_DRIVER_LOOKS_MAX; NULL if nothing is looked for later */
     size_t looked_count;
     struct crowd_driver_contact contacts[CROWD_DRIVER_CONTACTS_MAX];
     size_t contacts_count;

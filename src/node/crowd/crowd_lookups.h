@@ -18,7 +18,7 @@ enum { CROWD_LOOKUPS_THREADS_COUNT = 4, CROWD_LOOKUPS_WAITING_MAX = 256 };
 enum err crowd_lookups_start(const struct crowd_parts *crowd, struct access *access,
                              struct crowd_lookups **ret_crowd_lookups) MUST_CHECK;
 
-/* Those who wait get ERR_CANCELLED, and all who come later ERR_BUSY. Before the parts of together end. */
+/* Lookups that wait get ERR_CANCELLED, later ones ERR_BUSY. Before the services of the ring end. */
 void crowd_lookups_stop(struct crowd_lookups *lookups);
 void crowd_lookups_free(struct crowd_lookups *lookups); /* when nobody asks any more */
 

@@ -1,5 +1,5 @@
 /*
- * crowd_reader - a capture from the crowd: searched for, fetched in pieces from those who have it, checked,
+ * crowd_reader - a capture from the crowd: searched for, fetched in pieces from nodes that have it, checked,
  * kept.
  *
  *      wish ─ our own offers ─ crowd_driver_find() ─ hits ─ which capture? ─ holders of it ─ pieces ─ digest
@@ -55,7 +55,7 @@ struct obtained {
     bool is_own;           /* from our own offers */
     uint8_t hops_count;    /* of the search */
     uint8_t holders_count; /* that gave a part of it */
-    struct peer from;      /* who gave most of it */
+    struct peer from;      /* the node that gave most of it */
     uint64_t search_us;
     uint64_t transfer_us;
 };
@@ -64,7 +64,7 @@ struct obtained {
  * Search, fetch, check, keep. Waits at most timeout_ms; not on the bulk thread, nor the ring's. surt: of the
  * URL where it is known, else empty (then it is taken from the description). ERR_NOT_FOUND, ERR_TIMEOUT,
  * ERR_MISMATCH: what was given was false; ERR_PERMISSION: nobody trusted vouches for what was found;
- * ERR_BUSY: who has it gives to too many others; the errors of crowd_driver_find().
+ * ERR_BUSY: the holders give to too many others; the errors of crowd_driver_find().
  */
 enum err crowd_reader_get(struct crowd_reader_session *session, const struct wish *wish, struct bytes surt,
                           uint32_t timeout_ms, struct obtained *ret_obtained,

@@ -1,5 +1,6 @@
 /*
- * offers - what this node hands on: captures that its user asked for, kept for a while, given to who asks.
+ * offers - what this node hands on: captures that its user asked for, kept for a while, given to nodes that
+ * ask.
  *
  * Only what a person at this node wanted is here: read from the ring, located in the crowd, or fetched by the
  * proxy. Captures are checked before they are put here. Bounded by size and count; the least recently used go
@@ -7,13 +8,13 @@
  * DIRECTORY/crowd/ holds one capture (description and payload, offers_file.h), so that a restarted node still
  * offers it; a file that is damaged is dropped when it is read.
  *
- *      PEER_RPC_HAND   question as in captures_code.h; answer too, or: he has given this capture often enough
- *                  lately, and names others who took it from him
+ *      PEER_RPC_HAND   question as in captures_code.h; answer too, or: this capture was given often enough
+ *                  lately, and the answer names other nodes that took it
  *
  * The last is what keeps a single holder from sending to everybody: gives_max different nodes are served with
- * one capture (who took a part counts as that part, who is taking as a whole), then one more as often as
- * gives_us / gives_max passes; who comes meanwhile is sent to these. So a copy spreads like a tree however
- * many ask at once.
+ * one capture (one that took a part counts as that part, one that is taking as a whole), then one more as
+ * often as gives_us / gives_max passes; a node that comes meanwhile is sent to these. So a copy spreads like
+ * a tree however many ask at once.
  */
 #ifndef MNEMON_NODE_CROWD_OFFERS_H
 #define MNEMON_NODE_CROWD_OFFERS_H

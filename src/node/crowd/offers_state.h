@@ -22,19 +22,19 @@ enum {
     OFFERS_WORDS_SIZE_MAX = WISH_TITLE_SIZE_MAX + 3,
 };
 
-/* Who took one capture, or is taking it. */
+/* A node that took one capture, or is taking it. */
 struct offers_taker {
     uint8_t key[PEER_KEY_SIZE];
-    struct address address; /* where others reach him; port 0: not known */
+    struct address address; /* where others reach it; port 0: not known */
     uint64_t since_us;
     uint64_t last_us;
     uint64_t given_size; /* since then */
-    bool is_done;        /* he got the end of it */
+    bool is_done;        /* it got the end of the capture */
 };
 
 struct offers_takers {
     size_t count;
-    uint32_t turn; /* of who is named first */
+    uint32_t turn; /* decides which one is named first */
     struct offers_taker takers[OFFERS_TAKERS_MAX];
 };
 

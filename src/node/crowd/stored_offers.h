@@ -1,13 +1,13 @@
 /*
  * stored_offers - what this node keeps for the ring, as answers to wishes of the crowd (crowd.offers = kept).
  *
- *      the ring's loop   stored_offers_look(number, wish) ──> its thread: key (copies.h) ─ capture ─
- * offers_put() crowd_driver_looked(number, finding) <──
+ *      the ring's loop   stored_offers_look(number, wish)      ──> its thread: key (copies.h), capture,
+ *                        crowd_driver_looked(number, finding)  <── offers_put()
  *
- * What was found is put to the offers, as though it had been read here: so it is given to a few only, who
- * then hand it on. A wish for a URL is found by its place, so only where the charter maps by URL; one for a
- * digest always; words never, since titles are not kept. A bounded number waits; what is too much is answered
- * with nothing.
+ * What was found is put to the offers, as though it had been read here: so it is given to a few nodes only,
+ * which then hand it on. A wish for a URL is found by its position, so only if the charter maps by URL; one
+ * for a digest always; words never, since titles are not kept. A bounded number waits; what is too much is
+ * answered with nothing.
  */
 #ifndef MNEMON_NODE_CROWD_STORED_OFFERS_H
 #define MNEMON_NODE_CROWD_STORED_OFFERS_H
@@ -30,7 +30,7 @@ struct stored_offers_config {
 enum err stored_offers_start(const struct stored_offers_config *config,
                              struct stored_offers **ret_stored_offers) MUST_CHECK;
 
-/* Nothing is looked for any more. Then keeping may end. */
+/* Nothing is looked for any more. Then the copies may end. */
 void stored_offers_stop(struct stored_offers *stored);
 void stored_offers_free(struct stored_offers *stored);
 

@@ -2,13 +2,13 @@
  * group_driver - the groups of a real node: runs one protocol/group/group.h for each of them on the ring's
  * loop.
  *
- *      EVENT_MESSAGE <── group_driver_receive() <── transport.h (DATAGRAM_GROUP; does not pass the gate of
- * the ring) ACTION_SEND  ──> transport_send() ACTION_SAVE  ──> a thread of its own writes
- * DIR/groups/NAME.state ──> EVENT_SAVED GROUP_PROBE  ──> PEER_RPC_PROBE: random bytes of him, timed ──>
- * GROUP_PROBED, as group_driver_learned() DIR/groups/NAME.group ──> group_driver_beat() ──> create, join,
- * approve, refuse, leave
+ *      EVENT_MESSAGE <── group_driver_receive() <── transport.h (DATAGRAM_GROUP, not by the gate of the ring)
+ *      ACTION_SEND  ──> transport_send()
+ *      ACTION_SAVE  ──> a task writes DIR/groups/NAME.state ──> EVENT_SAVED
+ *      GROUP_PROBE  ──> PEER_RPC_PROBE: random bytes of a peer, timed ──> group_driver_learned()
+ *      DIR/groups/NAME.group ──> group_driver_beat() ──> create, join, approve, refuse, leave
  *
- * A group needs no ring: the socket and the bulk thread are there where the node is in a ring or in a group.
+ * A group needs no ring: the socket and the RPC thread are there if the node is in a ring or in a group.
  * Members of a group may ask PEER_RPC_PROBE and PEER_RPC_MIRROR only, members of the ring all but the first,
  * others nothing.
  *
@@ -53,7 +53,7 @@ void group_driver_free(struct group_driver *driver);
 
 /* ---- one thread that may wait for the disk ---- */
 
-/* Every second or so: looks at the files. True where there is a group, so that a socket is needed. */
+/* Every second or so: looks at the files. True: there is a group, so a socket is needed. */
 bool group_driver_beat(struct group_driver *driver);
 
 /* The socket is there, and bulk will run. Once. */
@@ -67,17 +67,17 @@ void group_driver_wake(struct group_driver *driver); /* the time of transport_wa
 
 /* ---- any thread ---- */
 
-/* So many bytes came from him, or went to him, in so long, from the first to the last. Short ones say nothing
- * and may be told all the same. */
+/* A transfer with a peer: its bytes, and the time from the first to the last. Short ones say nothing and may
+ * be told all the same. */
 void group_driver_learned(struct group_driver *driver, const struct peer *peer, uint64_t size,
                           uint64_t duration_us);
 
-/* Is the owner of this key in a group with us? His address does not matter: it may be that of a stream. */
+/* Is the owner of this key in a group with us? The address does not matter: it may be that of a stream. */
 bool group_driver_is_member(struct group_driver *driver, const struct peer *peer);
 
 struct group_driver_neighbour {
     struct peer peer;
-    char group[GROUP_FILES_NAME_SIZE_MAX]; /* the first one, where he is our neighbour in several */
+    char group[GROUP_FILES_NAME_SIZE_MAX]; /* the first one, if it is our neighbour in several */
     uint64_t bandwidth;                    /* bytes a second; 0: not measured */
     uint64_t delay_us;                     /* a round trip; 0: not measured */
 };
@@ -86,7 +86,7 @@ struct group_driver_neighbour {
 size_t group_driver_neighbours(struct group_driver *driver,
                                struct group_driver_neighbour out[GROUP_DRIVER_NEIGHBOURS_MAX]);
 
-/* Append what /api/v1/groups says (docs/api.md): of one group, or of all where the name is empty.
+/* Append what /api/v1/groups says (docs/api.md): of one group, or of all if the name is empty.
  * ERR_NOT_FOUND: no such group. */
 enum err group_driver_put(struct group_driver *driver, struct bytes name, struct buf *out,
                           struct err_detail *detail) MUST_CHECK;

@@ -1,9 +1,8 @@
 /*
  * group_files - what a data directory keeps of its groups (docs/formats/group.md):
  *
- *      DIR/groups/NAME.group    what people want: text, written by "mnemon group", read by the node every
- * second DIR/groups/NAME.state    what the node knows: whose the group is, its rules, the last topology that
- * held
+ *      DIR/groups/NAME.group    what people want: text of "mnemon group", read by the node every second
+ *      DIR/groups/NAME.state    what the node knows: the founder, the rules, the last topology that held
  *
  * Two files, because each has one writer. Each is written beside its place, synced and renamed: whole or not
  * at all. A damaged NAME.group is named and never replaced; a damaged NAME.state counts as none: the node
@@ -45,7 +44,7 @@ struct group_keys_list {
 /* NAME.group. Zeros behind what is used, so that two of them compare byte by byte. */
 struct group_wish {
     char name[GROUP_FILES_NAME_SIZE_MAX];
-    struct group_rules rules; /* of who joins: nothing is known */
+    struct group_rules rules; /* unknown to a node that joins */
     struct address contact;   /* port 0: nobody; this node is the founder */
     char token[INVITATION_TOKEN_SIZE];
     struct group_keys_list approved;

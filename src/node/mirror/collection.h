@@ -7,7 +7,7 @@
  *      collection_take()   <──  what came, checked by its digest: nodes to their files, chunks to the pack
  *      collection_apply()                staging/tree is made, renamed to trees/NUMBER, `current` switched
  *
- * Readers who follow `current` once, and then work below what they found, see one version and no mixture;
+ * Readers that follow `current` once, and then work below what they found, see one version and no mixture;
  * that one stays until the next but one is put together. So the disk holds at most two versions, of which
  * unchanged files are shared, and while one is put together once more what has changed.
  *

@@ -34,7 +34,7 @@ enum err collection_pack_read(const struct collection_pack *pack, const uint8_t 
 /* It is not what it was: as if it had not come. */
 void collection_pack_forget(struct collection_pack *pack, const uint8_t digest[SHA256_SIZE]);
 
-/* Of the file. */
+/* The size of the file. */
 uint64_t collection_pack_size(const struct collection_pack *pack);
 
 /* Nothing has come. Where the file cannot be cut now, what is new is written over it. */

@@ -7,7 +7,7 @@
  *
  * There is one for each chunk, and for each larger file one for all of it, which finds renamed files. It can
  * be made again from the manifest at any time, and nothing that it says is believed: whoever reads bytes by
- * it checks their digest. Of equal digests any may be found. 64 bytes a chunk on the disk, and in memory
+ * it checks their digest. If digests are equal, any may be found. 64 bytes a chunk on the disk, and in memory
  * while it is made; only the pages that are looked at otherwise.
  */
 #ifndef MNEMON_NODE_MIRROR_COLLECTION_PLACES_H
@@ -23,7 +23,8 @@ struct collection_place {
     uint64_t size;
 };
 
-/* Of the manifest with that root, whose nodes must all be there. The file is replaced as a whole. */
+/* Writes the places of the manifest with that root, whose nodes must all be there. The file is replaced as a
+ * whole. */
 enum err collection_places_write(const char *path, struct manifest_source nodes,
                                  const struct manifest_ref *root, struct err_detail *detail) MUST_CHECK;
 

@@ -2,10 +2,10 @@
  * collection_publish - a new version of a collection from a directory: scanned, numbered, signed.
  *
  * Works on the files of the data directory, whether its node runs or not; the node sees the version within a
- * second. The nodes of the version before are kept, for those who are just fetching it; the content is
+ * second. The nodes of the version before are kept, for nodes that are just fetching it; the content is
  * always that of the directory.
  *
- * Of an archive the segments are published, and the access rules. Segments only grow, also while a node
+ * From an archive, the segments and the access rules are published. Segments only grow, also while a node
  * writes to them: the last one is published as far as it is, and the next version adds to it. A compacted one
  * is a new file.
  */

@@ -33,7 +33,7 @@ enum {
     COLLECTION_SETUP_NAMES_MAX = 256, /* collections of one data directory */
 };
 
-/* Who may read it beside the members of our groups and of our ring. */
+/* Nodes that may read it, beside the members of our groups and of our ring. */
 struct collection_readers {
     bool is_public; /* whoever asks */
     size_t count;
@@ -66,8 +66,7 @@ static inline bool collection_readers_are_any(const struct collection_readers *r
     return readers->is_public || readers->count > 0;
 }
 
-/* Where it is to be had from somebody, or to be given to somebody, who need be in no group and no ring with
- * us. */
+/* Does it come from, or go to, nodes that need share no group or ring with us? */
 static inline bool collection_setup_needs_no_group(const struct collection_setup *setup) {
     return setup->sources_count > 0 || collection_readers_are_any(&setup->readers);
 }

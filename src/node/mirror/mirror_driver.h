@@ -2,18 +2,17 @@
  * mirror_driver - mirror-d on a real node: the collections of the data directory, kept up to date.
  *
  *      DIR/collections/NAME ──> collection.h      what is here and on its way
- *      protocol/mirror/mirror.h                             which version, from whom, whom to tell: one for
- * each PEER_RPC_MIRROR                                questions to others and of others
- * (mirror_driver_code.h)
+ *      protocol/mirror/mirror.h                   one for each: which version, from which nodes, which to
+ * tell PEER_RPC_MIRROR                            questions to others and of others (mirror_driver_code.h)
  *
  * A thread of its own does all the work and waits for nobody: its questions go through bulk, the answers come
  * back to its queue. Questions of others are answered by the bulk thread, from files.
  *
  * Sources are the neighbours in the topologies of the groups, those that people named (--from), and whoever
- * asks us about a collection: he is told when there is news. Nobody is believed: versions are signed by the
- * publisher, everything else has a digest below the one that is signed. Who gives something else is blamed
- * and left out for a while. Members of our groups and of our ring may ask for every collection, others for
- * those whose owner named them or said "public" (collection_setup.h).
+ * asks us about a collection: it is told when there is news. Nobody is believed: versions are signed by the
+ * publisher, everything else has a digest below the one that is signed. A node that gives something else is
+ * blamed and left out for a while. Members of our groups and of our ring may ask for every collection, others
+ * for those whose owner named them or said "public" (collection_setup.h).
  *
  * docs/protocol/mirror.md.
  */
@@ -40,11 +39,11 @@ struct mirror_driver_config {
     const struct mirror_limit *limit; /* (none) how fast collections are fetched; copied, as the next */
     const struct mirror_limit *upload_limit; /* (none) and given */
     const struct clock *clock;               /* (clock_system) */
-    /* May he read every collection: is he in a group or in the ring with us? NULL: everybody may. */
+    /* May the peer read every collection: is it in a group or in the ring with us? NULL: every node may. */
     bool (*is_member)(void *context, const struct peer *peer);
     /* The neighbours of all groups; how many. May be NULL. */
     size_t (*neighbours)(void *context, struct mirror_source out[MIRROR_DRIVER_SOURCES_MAX]);
-    /* So much came from him in so long. May be NULL. */
+    /* So much came from the peer in so long. May be NULL. */
     void (*learned)(void *context, const struct peer *peer, uint64_t size, uint64_t duration_us);
     void (*blame)(void *context, const struct peer *peer, const char *sentence);
     void (*note)(void *context, const char *sentence);
@@ -62,8 +61,8 @@ enum err mirror_driver_start(struct mirror_driver *driver, struct err_detail *de
 void mirror_driver_stop(struct mirror_driver *driver);
 void mirror_driver_free(struct mirror_driver *driver);
 
-/* Any thread: is he to be heard, though he is in no group and no ring with us? He is asked by us, or there is
- * something that others may read; what he may have is judged question by question. */
+/* Any thread: is a peer heard that shares no group or ring with us? It is if we ask it, or if others may read
+ * something here; what it may have is judged question by question. */
 bool mirror_driver_hears(struct mirror_driver *driver, const struct peer *peer);
 
 /* Any thread: append what /api/v1/mirrors says (docs/api.md). NULL: of a node without collections. */

@@ -62,7 +62,8 @@ void mirror_driver_put_parts_question(struct buf *out, const uint8_t id[VERSION_
 enum err mirror_driver_read_question(struct bytes input, struct mirror_driver_question *ret_question,
                                      struct err_detail *detail) MUST_CHECK;
 
-/* Who answers, and the newest version that he has something of; empty: he does not know the collection. */
+/* The key of the node that answers, and the newest version of which it has something; empty: it does not know
+ * the collection. */
 void mirror_driver_put_version_answer(struct buf *out, const uint8_t self[PEER_KEY_SIZE],
                                       struct bytes statement);
 enum err mirror_driver_read_version_answer(struct bytes input, uint8_t ret_key[PEER_KEY_SIZE],

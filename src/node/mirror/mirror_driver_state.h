@@ -21,7 +21,7 @@ enum {
     MIRROR_DRIVER_WANTED_MAX = 1 << 20, /* chunks that are listed at once: 41 MB of memory */
     MIRROR_DRIVER_UNDER_WAY_MAX = 2,    /* questions of one batch, so that the line is never idle */
     MIRROR_DRIVER_BATCHES_MAX = 64,
-    MIRROR_DRIVER_FOLLOWERS_MAX = 32,  /* who asked, of one collection; new ones replace the oldest */
+    MIRROR_DRIVER_FOLLOWERS_MAX = 32,  /* nodes that asked for one collection; new ones replace the oldest */
     MIRROR_DRIVER_EVENTS_MAX = 4096,   /* that others can cause, waiting */
     MIRROR_DRIVER_GIVEN_MAX = 1 << 20, /* chunks of which a publisher counts how often it gave them: 50 MB */
     MIRROR_DRIVER_ASK_MS = 15000,
@@ -76,12 +76,12 @@ struct mirror_driver_transfer {
     size_t count;
     size_t asked_count;     /* of the items, from the first on */
     size_t under_way_count; /* questions */
-    size_t missing_count;   /* that he does not have and will not get */
-    size_t noted_count;     /* that he does not have yet, or withholds */
+    size_t missing_count;   /* that the source does not have and will not get */
+    size_t noted_count;     /* that the source does not have yet, or withholds */
     uint64_t size;          /* that came */
     uint64_t started_us;
     enum err err;
-    bool is_needed; /* also what he withholds */
+    bool is_needed; /* also what the source withholds */
     bool is_given_up;
 };
 
@@ -90,7 +90,7 @@ struct mirror_driver_follower {
     uint64_t heard_us;
 };
 
-/* A neighbour that people named: who is there is found out. */
+/* A neighbour that people named: its key is found out. */
 struct mirror_driver_named {
     bool is_known;
     bool is_asked;
@@ -121,7 +121,7 @@ struct mirror_driver_mirror {
     uint64_t want_at_us; /* not before: this machine has failed */
     struct mirror_driver_holder holders[MIRROR_DRIVER_SOURCES_MAX];
     size_t holders_count;
-    bool are_offers_stale; /* what is wanted, or who has it, has changed since they were said */
+    bool are_offers_stale; /* what is wanted, or which nodes have it, has changed since they were said */
     uint64_t begun_us;
     uint8_t told_key[PEER_KEY_SIZE]; /* whose use was noted last */
     uint64_t begun_size;             /* fetched, in all, when it was begun */
@@ -130,10 +130,10 @@ struct mirror_driver_mirror {
 };
 
 enum mirror_driver_event_kind {
-    MIRROR_DRIVER_VERSION_ANSWER, /* of who was asked, or told */
+    MIRROR_DRIVER_VERSION_ANSWER, /* of a node that was asked, or told */
     MIRROR_DRIVER_CHUNKS_ANSWER,
     MIRROR_DRIVER_PARTS_ANSWER,
-    MIRROR_DRIVER_HEARD, /* somebody asked us, and said what he has */
+    MIRROR_DRIVER_HEARD, /* a node asked us, and said what it has */
 };
 
 /* Something that happened; also a question of ours on its way. */
@@ -146,15 +146,15 @@ struct mirror_driver_event {
     char name[VERSION_NAME_SIZE_MAX + 1]; /* of the collection */
     struct peer peer;
     size_t named_index; /* of a neighbour that people named; SIZE_MAX: none */
-    bool is_notice;     /* he was told, not asked */
-    uint64_t number;    /* of the version that he was known to have when he was asked */
+    bool is_notice;     /* the peer was told, not asked */
+    uint64_t number;    /* of the version that the peer was known to have when it was asked */
     uint64_t transfer;  /* chunks: its serial, */
     size_t first;       /* and which of its items */
     uint64_t list;      /* parts: serial of the list that they are asked for */
     size_t count;
     uint32_t timeout_ms;
     struct buf question;
-    struct buf answer; /* or what he said that he has */
+    struct buf answer; /* or what the peer said that it has */
     enum err err;
 };
 

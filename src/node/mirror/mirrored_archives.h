@@ -35,7 +35,7 @@ struct mirrored_archives_config {
     struct instance *instance;
     const struct clock *clock;
     void (*note)(void *context, const char *sentence);
-    /* He has signed nonsense. */
+    /* The publisher has signed nonsense. */
     void (*blame)(void *context, const uint8_t publisher[PEER_KEY_SIZE], const char *sentence);
     void *context;
 };

@@ -1,5 +1,5 @@
 /*
- * proxy_authority - the proxy's own certificates, for who lets it take https: apart.
+ * proxy_authority - the proxy's own certificates, for users that let it take https: apart.
  *
  * DIRECTORY/proxy-ca.pem holds a private key and a certificate that only this user's browsers shall believe:
  * made once, mode 0600, refused where others may read it, never replaced. Each host gets a certificate of

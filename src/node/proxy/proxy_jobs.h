@@ -36,14 +36,14 @@ struct proxy_job {
     struct buf head;     /* keep: the server's; look: the answer's, without its empty line */
     struct scratch body; /* keep: as received; look: without chunks */
 
-    /* Of a look. */
-    void *context;      /* who waits; NULL: nobody any more. The loop's */
+    /* A look only. */
+    void *context;      /* the connection that waits; NULL: none any more. The loop's */
     struct buf accepts; /* Accept-Encoding */
     bool is_found;
     char crowd_said[PROXY_JOBS_TRIED_SIZE_MAX]; /* why not */
     char archive_said[PROXY_JOBS_TRIED_SIZE_MAX];
 
-    /* Of a keep. */
+    /* A keep only. */
     int64_t time_us;
     struct address address; /* of the server */
     bool is_secure;
