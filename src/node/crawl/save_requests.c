@@ -130,7 +130,7 @@ static enum err make_job(struct bytes url, struct arena *arena, struct job *job,
     if (err == ERR_OK && job->seeds.count != 1) {
         return err_set(detail, ERR_INVALID, "that is not one URL");
     }
-    /* "line 1: " means nothing to who typed one URL. */
+    /* "line 1: " means nothing to a person who typed one URL. */
     const char *text = err_detail_text(&reason, err);
     const char *colon = strstr(text, ": ");
     bool has_line = strncmp(text, "line ", 5) == 0 && colon != NULL;
@@ -289,7 +289,7 @@ static bool find_capture(const struct save_requests *saves, const struct save *s
     return is_there;
 }
 
-/* Of a visit that stored nothing of it. */
+/* The answer for a visit that stored nothing. */
 static const char *reason_of(const struct job_progress *job) {
     for (int i = ERR_SYSTEM; i < ERR_OK; i++) {
         if (job->errors[-i] > 0) {

@@ -112,7 +112,7 @@ static const uint64_t JOIN_WAIT_US = 2 * 1000000;
 static const uint64_t JOIN_WAIT_US_MAX = 60 * 1000000;
 static const uint64_t WRITE_US = 10 * 1000000; /* between two writes of the file */
 
-/* ---- those who spoke ---- */
+/* ---- nodes that spoke to us ---- */
 
 static struct crowd_driver_contact *find_contact(struct crowd_driver *driver, const struct address *address) {
     for (size_t i = 0; i < driver->contacts_count; i++) {
@@ -123,7 +123,7 @@ static struct crowd_driver_contact *find_contact(struct crowd_driver *driver, co
     return NULL;
 }
 
-/* A free place, or that of who has been silent for longest. */
+/* A free place, or that of the node that has been silent for longest. */
 static struct crowd_driver_contact *place_for_contact(struct crowd_driver *driver) {
     if (driver->contacts_count < CROWD_DRIVER_CONTACTS_MAX) {
         return &driver->contacts[driver->contacts_count++];
@@ -193,7 +193,8 @@ static void add_member(struct crowd_driver *driver, const struct peer *peer) {
     }
 }
 
-/* At random, so that those who come at the same time do not all turn to the same; then our neighbours. */
+/* At random, so that nodes that come at the same time do not all turn to the same one; then our neighbours.
+ */
 static void look_for_members(struct crowd_driver *driver, const struct ring *ring) {
     uint32_t known_count = ring_known_count(ring);
     driver->members_count = 0;
@@ -238,7 +239,7 @@ static void add_contact(struct crowd_driver *driver, const struct crowd_neighbou
     }
 }
 
-/* Half of them of the ring, the others from those who spoke; who is in the view need not be asked. */
+/* Half of them from the ring, the others from nodes that spoke to us; those in the view need not be asked. */
 static void choose_contacts(struct crowd_driver *driver, const struct crowd_neighbour *view,
                             size_t view_count, struct chosen *contacts) {
     struct peer heard[PICKS_MAX];
@@ -498,7 +499,7 @@ static void give_answers(struct crowd_driver *driver) {
     buf_clear(&driver->answers);
 }
 
-/* For other threads. Who is distrusted may be back in the view by the word of others: he leaves it again. */
+/* For other threads. A distrusted node may be back in the view by the word of others: it leaves it again. */
 static void copy(struct crowd_driver *driver) {
     struct crowd_neighbour view[CROWD_VIEW_MAX];
     uint64_t now = crowd_driver_now_us(driver);

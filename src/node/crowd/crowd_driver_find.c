@@ -1,4 +1,4 @@
-/* Searches of other threads: brought to the loop, shared by those who wish for the same, waited for. */
+/* Searches of other threads: brought to the loop, shared by threads that wish for the same, waited for. */
 
 #include "node/crowd/crowd_driver_state.h"
 #include "node/transport/transport.h"
@@ -142,7 +142,7 @@ void crowd_driver_on_found(struct crowd_driver *driver, struct bytes bytes) {
     pthread_mutex_unlock(&driver->lock);
 }
 
-/* The crowd took a search for done, and then all who had answered turned out to be liars. */
+/* The crowd took a search for done, and then all nodes that had answered turned out to be liars. */
 void crowd_driver_repeat_spoiled(struct crowd_driver *driver) {
     uint8_t ttl;
     pthread_mutex_lock(&driver->lock);

@@ -11,7 +11,7 @@ enum {
     CANDIDATES_MAX = 16, /* captures of one search that are looked at */
     HITS_WANTED_FIRST = 4,
     SEARCHES_MAX = 2,
-    SEARCHES_FALSE_MAX = 8, /* where each has found somebody who lies, and is passed over in the next */
+    SEARCHES_FALSE_MAX = 8, /* each found a node that lies and is passed over in the next */
     TRIES_MAX = 5,          /* of one capture whose holders send us to others */
     PAUSE_MS_FIRST = 20,
     VAIN_MAX = 64,
@@ -159,7 +159,7 @@ static bool has_words(const struct errand *errand, const struct captured *captur
            offers_title_has_words(buf_bytes(&session->title_words), buf_bytes(&session->words));
 }
 
-/* ---- which capture, from whom ---- */
+/* ---- which capture, from which node ---- */
 
 static struct candidate *find_candidate(struct crowd_reader_session *session, const struct ringkey *key) {
     for (size_t i = 0; i < session->candidates_count; i++) {
@@ -264,7 +264,7 @@ static void pause_for(const struct errand *errand, uint32_t pause_ms) {
     nanosleep(&pause, NULL);
 }
 
-/* Those who have it send us to others, who have not got it yet; or so many come that we were turned away. */
+/* The holders send us to others, which have not got it yet; or so many come that we were turned away. */
 static bool is_for_later(enum err err) {
     return err == ERR_BUSY || err == ERR_CLOSED;
 }
@@ -376,7 +376,7 @@ static enum err search(struct errand *errand, struct obtained *obtained, struct 
         enum err find_err = config->find(config->crowd_driver, errand->wish, left_ms(errand), wanted,
                                          session->hits, &hits_count);
         obtained->search_us += now_us() - from_us;
-        if (find_err != ERR_OK) { /* what hindered those who were found before says more */
+        if (find_err != ERR_OK) { /* what hindered the holders found before says more */
             return i > 0 ? err : err_set(detail, find_err, "the crowd: %s", err_text(find_err));
         }
         from_us = now_us();

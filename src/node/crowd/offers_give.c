@@ -1,4 +1,5 @@
-/* The service: a capture that this node offers, described, and its payload in pieces; or who took it. */
+/* The service: a capture that this node offers, described, and its payload in pieces; or the nodes that took
+ * it. */
 #include <stdlib.h>
 
 #include "node/crowd/offers_state.h"
@@ -12,7 +13,7 @@
 
 enum { REPEATS_MAX = 3 /* so often one node may take one capture in gives_us */ };
 static const uint64_t TAKING_US = 300000;   /* between two pieces */
-static const uint64_t NAMED_US = 600000000; /* after that, he may have it no longer */
+static const uint64_t NAMED_US = 600000000; /* after that, the taker may have it no longer */
 
 static struct offers_taker *find(const struct offer *offer, const uint8_t key[PEER_KEY_SIZE]) {
     for (size_t i = 0; offer->takers != NULL && i < offer->takers->count; i++) {
@@ -29,7 +30,7 @@ static uint64_t weight_of(const struct offer *offer) {
 
 /*
  * What was given counts less and less, until gives_us have passed: then one more node is let in every now and
- * then, not four at once. Those who took it may hand nothing on, and nobody would get it for so long.
+ * then, not four at once. The takers may hand nothing on, and nobody would get it for so long.
  */
 static uint64_t taken_weight(const struct offers *offers, const struct offer *offer, uint64_t now_us) {
     uint64_t gives_us = offers->config.gives_us;
@@ -60,7 +61,8 @@ static bool offers_may_take(struct offers *offers, struct offer *offer, const ui
 
 /* ---- notes ---- */
 
-/* Nobody is to be sent to an address on a stranger's word: it must be the one that he comes from. */
+/* Nobody is to be sent to an address on a stranger's word: it must be the one that the stranger comes from.
+ */
 static struct address reached_at(const struct peer *from, const struct address *claimed) {
     struct address address = from->address;
     bool is_his = memcmp(claimed->ip, from->address.ip, sizeof claimed->ip) == 0 ||
@@ -72,7 +74,7 @@ static struct address reached_at(const struct peer *from, const struct address *
     return address;
 }
 
-/* A new one, if need be in place of who came first. NULL: no memory. */
+/* A new one, if need be in place of the first. NULL: no memory. */
 static struct offers_taker *add(struct offer *offer, const uint8_t key[PEER_KEY_SIZE]) {
     if (offer->takers == NULL && (offer->takers = calloc(1, sizeof *offer->takers)) == NULL) {
         return NULL;
@@ -133,7 +135,7 @@ static void offers_name_takers(struct offers *offers, struct offer *offer, const
         return;
     }
     uint32_t turn = takers->turn++;
-    for (size_t pass = 0; pass < 2; pass++) { /* those who have it, then those who are taking it */
+    for (size_t pass = 0; pass < 2; pass++) { /* nodes that have it, then nodes that are taking it */
         for (size_t i = 0; i < takers->count && answer->peers_count < CAPTURES_CODE_PEERS_MAX; i++) {
             const struct offers_taker *taker = &takers->takers[(turn + i) % takers->count];
             bool is_named = taker->is_done == (pass == 0) && taker->address.port != 0 &&
@@ -235,7 +237,7 @@ static enum err give(struct offers *offers, const struct captures_question *ques
     return err == ERR_OK ? captures_code_put_answer(out, &answer) : err;
 }
 
-/* Is it here, and may he have it? If not, *ret_answer says so. */
+/* Is it here, and may the peer have it? If not, *ret_answer says so. */
 static bool is_for_him(struct offers *offers, const struct ringkey *key, const struct peer *from,
                        struct captures_answer *ret_answer) {
     *ret_answer = (struct captures_answer){0};

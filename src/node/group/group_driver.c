@@ -116,7 +116,7 @@ static uint64_t group_driver_run_disk(void *context) {
  *
  * The answer of PEER_RPC_PROBE comes whole, so the receiver does not see its first byte. Instead two empty
  * probes go first: one opens the stream, the second measures the round trip on it; then the full one. Its
- * time less the round trip is that from the first to the last byte. Of a fast path the difference is mostly
+ * time less the round trip is that from the first to the last byte. On a fast path the difference is mostly
  * noise: at least a quarter of the whole time counts. Slow start is part of it, as in the paper's Table 1:
  * the larger the probe, the nearer it comes to what a long transfer gets. */
 
@@ -190,7 +190,7 @@ void group_driver_probe(struct group_driver *driver, const struct peer *peer, ui
             return;
         }
     }
-    /* Too many are under way: he is measured another time. */
+    /* Too many are under way: the peer is measured another time. */
 }
 
 /* ---- answering ---- */
@@ -230,7 +230,7 @@ static struct group_driver_slot *find_free(struct group_driver *driver) {
     return NULL;
 }
 
-/* Who asked is named as he asked; of others the key is enough. */
+/* A node that asked is named with the address it asked from; for others the key is enough. */
 static struct peer peer_of(const struct group_driver *driver, const struct group_driver_slot *slot,
                            const uint8_t key[PEER_KEY_SIZE]) {
     struct peer peer = {.address = driver->self.address};
@@ -337,7 +337,7 @@ static void take_one(struct group_driver *driver, const struct group_driver_news
 
 /* ---- what was transferred ---- */
 
-/* His address is that of his streams, perhaps; the topology knows the real one. */
+/* The address is perhaps that of a stream; the topology knows the real one. */
 static const struct peer *find_member(const struct group *group, const struct peer *peer) {
     const struct topology *topology = group_topology(group);
     for (uint32_t i = 0; topology != NULL && i < topology->members_count; i++) {

@@ -1,4 +1,4 @@
-/* The groups on the ring's loop: who has which slot, their steps and their time. */
+/* The groups on the ring's loop: their slots, their steps and their time. */
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static void on_probe(struct group_driver *driver, struct wire_reader *reader, co
     }
 }
 
-/* True: he has not been seen before. The oldest makes room. */
+/* True: the peer has not been seen before. The oldest makes room. */
 static bool remember_asked(struct group_driver *driver, struct group_driver_slot *slot,
                            const struct peer *peer) {
     size_t oldest = 0;
@@ -451,7 +451,7 @@ static void on_tell(struct group_driver *driver, const struct peer *from, struct
     struct group_driver_slot *slot = group_driver_find(driver, name);
     if (slot == NULL || slot->ask.due_us == STEP_NEVER_US ||
         !address_equal(&slot->wish.contact, &from->address)) {
-        return; /* nobody asked him */
+        return; /* nobody asked it */
     }
     slot->ask.due_us = STEP_NEVER_US;
     if (peer_key_is_known(slot->rules.founder) &&

@@ -15,7 +15,7 @@ static const uint64_t COPY_US = 250000;
 static void put_member(struct group_driver *driver, const struct peer *peer) {
     if (map_reserve(&driver->members, driver->members.count + 1) == ERR_OK) {
         map_put(&driver->members, bytes_of(peer->key, PEER_KEY_SIZE));
-    } /* else he is refused, and asks again */
+    } /* else the member is refused, and asks again */
 }
 
 /* The lock is held. */
@@ -166,7 +166,7 @@ static const char *state_of(const struct picture *picture) {
                                       : modes[picture->view.mode];
 }
 
-/* Of an object that stays open. */
+/* Writes the first members of an object, which stays open. */
 static void put_peer(struct json *json, const struct peer *peer) {
     char address[ADDRESS_TEXT_SIZE_MAX];
     char key[IDENTITY_TEXT_SIZE];

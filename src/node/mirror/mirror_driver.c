@@ -224,7 +224,7 @@ static void ask_neighbours(struct mirror_driver_mirror *mirror) {
 
 static void hear(struct mirror_driver_mirror *mirror, const struct peer *peer, struct bytes statement) {
     static const char *const sentences[] = {
-        [MIRROR_FOREIGN] = "offers a version of another collection than he was asked for",
+        [MIRROR_FOREIGN] = "offers a version of another collection than it was asked for",
         [MIRROR_FORGED] = "offers a version of a collection that its publisher has not signed",
         [MIRROR_REPLAYED] = "offers an older version of a collection than before",
         [MIRROR_IGNORED] = NULL,
@@ -281,7 +281,7 @@ static void open_mirror(struct mirror_driver_mirror *mirror) {
     pthread_mutex_unlock(&driver->lock);
 }
 
-/* Somebody has a collection of that name, and nobody said whose it must be: his word is taken, once. */
+/* A node has a collection of that name, and nobody said whose it must be: its word is taken, once. */
 static void learn_publisher(struct mirror_driver_mirror *mirror, const struct peer *peer,
                             struct bytes statement) {
     char key[IDENTITY_TEXT_SIZE];
@@ -461,7 +461,7 @@ static void take_heard(struct mirror_driver_mirror *mirror, const struct mirror_
     }
     bool is_old = version_read(statement, identity_verify, &version, NULL) == ERR_OK &&
                   version.number < mirror_driver_known_number(mirror, event->peer.key);
-    if (!is_old) { /* else an answer of his has overtaken it */
+    if (!is_old) { /* else an answer of the same peer has overtaken it */
         hear(mirror, &event->peer, statement);
     }
 }

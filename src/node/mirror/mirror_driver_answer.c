@@ -1,4 +1,4 @@
-/* Of mirroring: what others ask, on the bulk thread. */
+/* What other nodes ask, answered on the RPC thread. */
 #include <stdlib.h>
 
 #include "node/mirror/mirror_driver_state.h"
@@ -66,7 +66,7 @@ static bool is_wanted(const struct mirror_driver_mirror *mirror, const struct pe
     return is_wanted;
 }
 
-/* We have just called him, and he has not said yet who he is. */
+/* We have just called the peer, and it has not yet said its key. */
 static bool is_called(const struct mirror_driver_mirror *mirror, const struct peer *peer) {
     for (size_t i = 0; i < mirror->setup.sources_count; i++) {
         if (address_equal(&mirror->setup.sources[i], &peer->address)) {
@@ -89,7 +89,8 @@ void mirror_driver_set_readers(struct mirror_driver_mirror *mirror,
     }
 }
 
-/* Where anything is for others, whoever asks for something else is answered, too: that it is not for him. */
+/* If anything is for others, a node that asks for something else is answered, too: that it may not have it.
+ */
 bool mirror_driver_hears(struct mirror_driver *driver, const struct peer *peer) {
     bool is_heard = false;
     pthread_mutex_lock(&driver->lock);
@@ -133,12 +134,12 @@ static struct mirror_driver_mirror *find_by_name(const struct mirror_driver *dri
     return NULL;
 }
 
-/* Who may not read it is not told either whether it is here. */
+/* A node that may not read it is not told either whether it is here. */
 static bool may_ask(const struct mirror_driver_mirror *mirror, const struct peer *from, bool is_member) {
     return is_member || (mirror != NULL && mirror_driver_is_reader(mirror, from));
 }
 
-/* Tell the thread what he has, so that he is a source, and is told when there is news. */
+/* Tell the task what the peer has, so that it is a source, and is told when there is news. */
 static void pass_on(struct mirror_driver *driver, const struct peer *from, const char *name,
                     const struct mirror_driver_question *question) {
     struct peer peer = *from;
@@ -181,7 +182,7 @@ static enum err answer_version(struct mirror_driver *driver, const struct peer *
 
 /*
  * A publisher with many neighbours would send each of them a copy, while they could have it of each other. So
- * it gives each chunk twice; who comes third asks the others, and comes back where that is of no use. When
+ * it gives each chunk twice; a third one asks the others, and comes back if that is of no use. When
  * nobody has asked for a while, the wave is over and it is counted anew.
  */
 static uint8_t *count_of(struct mirror_driver_mirror *mirror, const uint8_t digest[SHA256_SIZE]) {

@@ -1,4 +1,4 @@
-/* Of mirroring: a version on its way: what is wanted of it, in batches, each from a source or two. */
+/* A version on its way: what is wanted of it, in batches, each from a source or two. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -140,7 +140,7 @@ static bool is_shared(const struct mirror_driver_mirror *mirror,
     return false;
 }
 
-/* ERR_OK: the batch is over. All came, or he said of each piece why not and nobody else is at it. */
+/* ERR_OK: the batch is over. All came, or the source said of each piece why not, and no other is at it. */
 static enum err outcome(const struct mirror_driver_mirror *mirror,
                         const struct mirror_driver_transfer *transfer) {
     if (transfer->err != ERR_OK) {
@@ -221,7 +221,7 @@ static void go_on(struct mirror_driver_mirror *mirror, struct mirror_driver_tran
     }
 }
 
-/* A new batch of what he offers: up to so many bytes, but one item at least. NULL: no memory. */
+/* A new batch of what the holder offers: up to so many bytes, but one item at least. NULL: no memory. */
 static struct mirror_driver_batch *make_batch(struct mirror_driver_mirror *mirror,
                                               const struct mirror_task *task) {
     struct mirror_driver_wanted *wanted = &mirror->wanted;
@@ -252,7 +252,7 @@ static struct mirror_driver_batch *make_batch(struct mirror_driver_mirror *mirro
     return batch;
 }
 
-/* Why him is worth a line when another one was used before, not for each batch. */
+/* Why this source was chosen is worth a line when another one was used before, not for each batch. */
 static void tell_use(struct mirror_driver_mirror *mirror, const struct mirror_task *task) {
     char place[ADDRESS_TEXT_SIZE_MAX];
     char size[TEXT_SIZE_MAX];
@@ -315,8 +315,8 @@ static void blame(const struct mirror_driver_mirror *mirror, const struct mirror
     config->blame(config->context, &transfer->source, sentence);
 }
 
-/* Of those that he does not give, it is noted that others must be asked for them. Who withholds what is
- * needed might as well not have it. */
+/* For those that the source does not give, it is noted that others must be asked for them. Who withholds what
+ * is needed might as well not have it. */
 static void take_none(struct mirror_driver_mirror *mirror, struct mirror_driver_transfer *transfer,
                       size_t item, bool is_withheld, bool may_come) {
     struct mirror_driver_holder *holder = mirror_driver_holder(mirror, transfer->source.key);

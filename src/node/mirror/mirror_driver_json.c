@@ -1,4 +1,4 @@
-/* Of mirroring: what people and programs see of it. */
+/* What people and programs see of mirroring. */
 #include <stdio.h>
 
 #include "base/json.h"
@@ -110,7 +110,7 @@ static void put_mirror(const struct mirror_driver_mirror *mirror, struct json *j
 
 /* ---- for pages ---- */
 
-/* From whom it comes just now, or how many could give it. */
+/* The sources that give it just now, or how many could. */
 static void view_sources(const struct mirror_driver_mirror *mirror, char out[MIRROR_VIEW_TEXT_SIZE_MAX]) {
     uint64_t now_us = mirror_driver_now_us(mirror->driver);
     size_t count = mirror->mirror != NULL ? mirror_sources_count(mirror->mirror) : 0;

@@ -1,4 +1,4 @@
-/* Of mirroring: what is missing of the version on its way, and what others may have of it already. */
+/* What is missing of the version on its way, and what others may have of it already. */
 #include <stdlib.h>
 
 #include "base/wire.h"
@@ -193,7 +193,7 @@ void mirror_driver_take_parts(struct mirror_driver_mirror *mirror, const struct 
         take_parts(mirror, holder, &parts);
         mirror_driver_set_offers(mirror);
     } else if (holder != NULL) {
-        config->blame(config->context, &event->peer, "says in no known way what he has of a collection");
+        config->blame(config->context, &event->peer, "says in no known way what it has of a collection");
     }
     mirror_looked(mirror->mirror, event->peer.key, mirror_driver_now_us(mirror->driver));
 }
@@ -243,7 +243,7 @@ static void note_parts(struct mirror_driver_mirror *mirror, const struct version
     pthread_mutex_unlock(&mirror->driver->lock);
 }
 
-/* Of all nodes that begin at once, each begins somewhere else. */
+/* If many nodes begin at once, each begins somewhere else. */
 static size_t place_of_self(const struct mirror_driver *driver, size_t count) {
     struct wire_reader reader;
     wire_reader_init(&reader, bytes_of(driver->config.self.key, PEER_KEY_SIZE));

@@ -1,4 +1,4 @@
-/* Of depositing: from one version of an archive to the next. */
+/* From one version of a mirrored archive to the next. */
 #include <dirent.h>
 #include <errno.h>
 #include <sodium.h>
@@ -377,7 +377,7 @@ static void tell(struct updating *updating, enum err err, uint64_t took_us) {
     config->note(config->context, sentence);
 }
 
-/* Of the version itself, so that another try would end the same. */
+/* Is it a fault of the version itself, so that another try would end the same? */
 static bool is_refusal(enum err err) {
     return err == ERR_INVALID || err == ERR_LIMIT || err == ERR_CORRUPT || err == ERR_TRUNCATED ||
            err == ERR_MISMATCH;

@@ -1,4 +1,4 @@
-/* One request: the origin is asked, others where it does not answer; who is first, answers. */
+/* One request: the origin is asked, others if it does not answer; the first answer counts. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ static void fail(struct proxy_origin *origin, enum err err, const char *reason) 
     origin->wire = NULL;
 }
 
-/* ---- who may be asked ---- */
+/* ---- which servers may be asked ---- */
 
 static bool is_nowhere(const struct address *address) {
     static const uint8_t nowhere[16] = {0};
@@ -25,7 +25,7 @@ static bool is_nowhere(const struct address *address) {
     return memcmp(address->ip, nowhere, sizeof nowhere) == 0 || address_equal(address, &nowhere_ipv4);
 }
 
-/* Does this node itself listen there? Who connects to no address comes to this machine. */
+/* Does this node itself listen there? A connection to no address leads to this machine. */
 static bool is_service(const struct address *service, const struct address *address) {
     return service->port == address->port && (address_equal(service, address) || is_nowhere(address) ||
                                               (is_nowhere(service) && reach_refusal(address) != NULL));
@@ -33,8 +33,8 @@ static bool is_service(const struct address *service, const struct address *addr
 
 /*
  * A page on the web must not reach this network through us: it names a host of its own and lets the name
- * lead to an address here (DNS rebinding), which a browser with a proxy cannot see. Who types an address, or
- * "localhost", knows where he goes; but only where nobody else can use this proxy.
+ * lead to an address here (DNS rebinding), which a browser with a proxy cannot see. Whoever types an address,
+ * or "localhost", knows where it leads; but only if nobody else can use this proxy.
  */
 static const char *refusal(const struct proxy *proxy, const struct proxy_origin *origin,
                            const struct address *address) {
@@ -484,7 +484,7 @@ bool proxy_exchange_answer(struct proxy_connection *connection) {
     return true;
 }
 
-/* ---- who answers ---- */
+/* ---- which one answers ---- */
 
 static bool is_absent(uint16_t status) {
     return status >= 502 && status <= 504;

@@ -164,7 +164,7 @@ static bool takes_coding(struct bytes accepts, struct bytes coding) {
     return false;
 }
 
-/* Who does not say that he takes an encoding gets none. */
+/* A browser that does not say that it takes an encoding gets none. */
 static bool must_decode(const struct proxy_job *job, const struct found *found) {
     for (const struct field *field = NULL;
          found->fields != NULL &&
@@ -356,7 +356,7 @@ static enum err take_record(void *context, const struct capture *capture, struct
 
 static bool look_in_archive(struct proxy_worker *worker, struct proxy_job *job) {
     if (worker->config->reads_need_login && !address_is_loopback(&worker->config->listen)) {
-        snprintf(job->archive_said, sizeof job->archive_said, "is for who is logged in");
+        snprintf(job->archive_said, sizeof job->archive_said, "is only for users that are logged in");
         return false;
     }
     struct looking looking = {worker, job, archive_reader_begin(worker->config->archive)};
