@@ -25,10 +25,10 @@ struct list {
     size_t count_max;
 };
 
-static void add(struct list *list, const char *what, const char *format, ...)
+static void bottlenecks_add(struct list *list, const char *what, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void add(struct list *list, const char *what, const char *format, ...) {
+static void bottlenecks_add(struct list *list, const char *what, const char *format, ...) {
     char text[TEXT_SIZE_MAX];
     va_list values;
     va_start(values, format);
@@ -52,12 +52,12 @@ static void look_at_volumes(struct list *list, const struct bottlenecks_facts *f
         const struct node_status_volume *item = &facts->volumes->items[i];
         const struct instance_volume *volume = &item->volume;
         if (volume->err != ERR_OK) {
-            add(list, "volume", "Volume %u (%.300s) is %s: %s. Its documents cannot be %s.", volume->number,
-                volume->place, volume->err == ERR_NO_SPACE ? "full" : "down", volume->reason,
-                volume->err == ERR_NO_SPACE ? "added to" : "shown");
+            bottlenecks_add(list, "volume", "Volume %u (%.300s) is %s: %s. Its documents cannot be %s.",
+                            volume->number, volume->place, volume->err == ERR_NO_SPACE ? "full" : "down",
+                            volume->reason, volume->err == ERR_NO_SPACE ? "added to" : "shown");
         } else if (item->has_disk && item->free_size < FREE_SIZE_LOW && volume->is_writable) {
-            add(list, "space", "The disk of volume %u is nearly full: %s are free (%.300s).", volume->number,
-                size_text(item->free_size, work), volume->place);
+            bottlenecks_add(list, "space", "The disk of volume %u is nearly full: %s are free (%.300s).",
+                            volume->number, size_text(item->free_size, work), volume->place);
         }
     }
 }
@@ -72,24 +72,27 @@ static void look_at_disk(struct list *list, const struct bottlenecks_facts *fact
     double commit_ms =
         groups > 0 ? (double)(now->load.commit_us - before->load.commit_us) / 1000 / (double)groups : 0;
     if (now->load.err != ERR_OK) {
-        add(list, "disk", "The last commit failed: %s. What it held was not stored.",
-            err_text(now->load.err));
+        bottlenecks_add(list, "disk", "The last commit failed: %s. What it held was not stored.",
+                        err_text(now->load.err));
     }
     if (now->crawl.hold == CRAWLER_DISK_FULL) {
-        add(list, "disk", "The crawl waits: the archive does not take its documents now.");
+        bottlenecks_add(list, "disk", "The crawl waits: the archive does not take its documents now.");
     } else if (now->queue_percent >= QUEUE_PERCENT_HIGH || now->crawl.hold == CRAWLER_DISK_SLOW) {
-        add(list, "disk",
+        bottlenecks_add(
+            list, "disk",
             "The disk is the limit: the queue of the committer is %ju %% full; a commit takes %.1f ms, "
             "%.1f ms of it the sync, and makes %.0f documents durable.",
             (uintmax_t)now->queue_percent, commit_ms, sync_ms,
             groups > 0 ? (double)documents / (double)groups : 0);
     } else if (sync_ms >= SYNC_MS_HIGH) {
-        add(list, "disk", "The disk is slow: it needs %.0f ms on average to say that it has a commit.",
-            sync_ms);
+        bottlenecks_add(list, "disk",
+                        "The disk is slow: it needs %.0f ms on average to say that it has a commit.",
+                        sync_ms);
     }
     if (now->compactions_count > 0) {
-        add(list, "compaction", "The index is being compacted (%ju at once): it takes disk and processor.",
-            (uintmax_t)now->compactions_count);
+        bottlenecks_add(list, "compaction",
+                        "The index is being compacted (%ju at once): it takes disk and processor.",
+                        (uintmax_t)now->compactions_count);
     }
 }
 
@@ -98,7 +101,8 @@ static void look_at_crawl(struct list *list, const struct bottlenecks_facts *fac
     bool waits = facts->now->urls_waiting_count > 0 && crawl->hosts_waiting_count > 0 &&
                  crawl->hosts_waiting_count + crawl->running_count >= crawl->hosts_count;
     if (waits && crawl->hold == CRAWLER_FLOWING) {
-        add(list, "pace",
+        bottlenecks_add(
+            list, "pace",
             "The crawl goes at the pace of its hosts: %ju of %ju are waited for, with %ju URLs to "
             "come%s%.*s.",
             (uintmax_t)crawl->hosts_waiting_count, (uintmax_t)crawl->hosts_count,
@@ -112,11 +116,11 @@ static void look_at_search(struct list *list, const struct sample *now, struct b
         return;
     }
     if (now->search.error[0] != '\0') {
-        add(list, "search", "Full-text search reads nothing: %s.", now->search.error);
+        bottlenecks_add(list, "search", "Full-text search reads nothing: %s.", now->search.error);
     } else if (now->search.left_count >= SEARCH_LEFT_HIGH) {
-        add(list, "search",
-            "Full-text search lags behind: about %ju captures (%s of segments) are not yet read.",
-            (uintmax_t)now->search.left_count, size_text(now->search.left_size, work));
+        bottlenecks_add(list, "search",
+                        "Full-text search lags behind: about %ju captures (%s of segments) are not yet read.",
+                        (uintmax_t)now->search.left_count, size_text(now->search.left_size, work));
     }
 }
 
@@ -127,16 +131,19 @@ static void look_at_http(struct list *list, const struct bottlenecks_facts *fact
     uint64_t refused = now->refused_count - before->refused_count;
     uint64_t cut = now->http.cut_count - before->http.cut_count;
     if (p99_ms >= ANSWER_MS_HIGH) {
-        add(list, "http", "Answers are slow: one in a hundred takes longer than %.0f ms.", p99_ms);
+        bottlenecks_add(list, "http", "Answers are slow: one in a hundred takes longer than %.0f ms.",
+                        p99_ms);
     }
     if (refused > 0) {
-        add(list, "http",
+        bottlenecks_add(
+            list, "http",
             "%ju requests were refused in the last seconds: an address asks faster than http.rate.",
             (uintmax_t)refused);
     }
     if (cut > 0) {
-        add(list, "http", "%ju connections were cut in the last seconds: their clients were too slow.",
-            (uintmax_t)cut);
+        bottlenecks_add(list, "http",
+                        "%ju connections were cut in the last seconds: their clients were too slow.",
+                        (uintmax_t)cut);
     }
 }
 
@@ -144,8 +151,8 @@ static void look_at_processor(struct list *list, const struct bottlenecks_facts 
     double percent =
         sample_rate(facts->now, facts->before, facts->now->cpu_us, facts->before->cpu_us) / 10000;
     if (percent >= (double)BUSY_PERCENT * facts->processors_count) {
-        add(list, "processor", "The processors are busy: this node uses %.0f %% of %u.", percent,
-            facts->processors_count);
+        bottlenecks_add(list, "processor", "The processors are busy: this node uses %.0f %% of %u.", percent,
+                        facts->processors_count);
     }
 }
 

@@ -56,7 +56,7 @@ static void settle(struct monitor *monitor, const struct sample *sample) {
     }
 }
 
-static void take(struct monitor *monitor) {
+static void monitor_take(struct monitor *monitor) {
     struct sample sample;
     struct buf waiting;
     buf_init(&waiting, WAITING_SIZE_MAX);
@@ -81,7 +81,7 @@ static uint64_t monitor_beat(void *context) {
     uint64_t now_us = clock_monotonic_us(monitor->config.sources.clock);
     if (now_us - monitor->taken_us >= MONITOR_STEP_S * UINT64_C(1000000)) {
         monitor->taken_us = now_us;
-        take(monitor);
+        monitor_take(monitor);
     }
     return BEAT_US;
 }
@@ -101,7 +101,7 @@ struct monitor *monitor_new(const struct monitor_config *config) {
     monitor->started_us = clock_monotonic_us(config->sources.clock);
     pthread_mutex_init(&monitor->lock, NULL);
     monitor->taken_us = monitor->started_us;
-    take(monitor);
+    monitor_take(monitor);
     return monitor;
 }
 

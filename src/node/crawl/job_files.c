@@ -16,8 +16,8 @@ enum { PATH_SIZE_MAX = 4096 + JOB_NAME_SIZE_MAX + 64, ARENA_SIZE_MAX = 256 << 20
 /* ---- one job by its name ---- */
 
 /* DIR/jobs/NAME, where there is a job. */
-static enum err find(const char *directory, struct bytes name, char ret_path[PATH_SIZE_MAX],
-                     struct err_detail *detail) {
+static enum err job_find(const char *directory, struct bytes name, char ret_path[PATH_SIZE_MAX],
+                         struct err_detail *detail) {
     char path[PATH_SIZE_MAX + 16];
     bool is_valid = job_name_is_valid(name);
     if (is_valid) {
@@ -33,7 +33,7 @@ enum err job_files_pause(const char *directory, struct bytes name, bool is_pause
     char path[PATH_SIZE_MAX];
     struct arena arena;
     struct job job;
-    enum err err = find(directory, name, path, detail);
+    enum err err = job_find(directory, name, path, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -50,7 +50,7 @@ enum err job_files_pause(const char *directory, struct bytes name, bool is_pause
 enum err job_files_remove(const char *directory, struct bytes name, struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
     char file[PATH_SIZE_MAX + 16];
-    enum err err = find(directory, name, path, detail);
+    enum err err = job_find(directory, name, path, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -81,7 +81,7 @@ enum err job_files_add(const char *directory, struct bytes wish, char ret_name[J
 
 /* ---- the list ---- */
 
-static uint64_t count_of(const json_t *state, const char *name) {
+static uint64_t job_count_of(const json_t *state, const char *name) {
     json_int_t count = json_integer_value(json_object_get(state, name));
     return count > 0 ? (uint64_t)count : 0;
 }
@@ -92,11 +92,11 @@ static void read_state(const char *path, struct arena *arena, struct job_view *j
     snprintf(file, sizeof file, "%s/state.json", path);
     json_t *state = json_load_file(file, 0, NULL);
     job->state = arena_text(arena, json_string_value(json_object_get(state, "state")));
-    job->known_count = count_of(state, "known");
-    job->waiting_count = count_of(state, "waiting");
-    job->stored_count = count_of(state, "stored");
-    job->failed_count = count_of(state, "failed");
-    job->received_size = count_of(state, "received_bytes");
+    job->known_count = job_count_of(state, "known");
+    job->waiting_count = job_count_of(state, "waiting");
+    job->stored_count = job_count_of(state, "stored");
+    job->failed_count = job_count_of(state, "failed");
+    job->received_size = job_count_of(state, "received_bytes");
     json_object_del(state, "job");
     json_object_del(state, "state");
     char *text = json_is_object(state) ? json_dumps(state, JSON_COMPACT) : NULL;
@@ -137,8 +137,8 @@ static bool copy_seeds(const struct job *job, struct arena *arena, struct job_vi
     return seeds != NULL;
 }
 
-static enum err describe(const char *path, const char *name, const struct job_files_live *live,
-                         struct arena *arena, struct job_view *ret_view, struct err_detail *detail) {
+static enum err job_describe(const char *path, const char *name, const struct job_files_live *live,
+                             struct arena *arena, struct job_view *ret_view, struct err_detail *detail) {
     struct arena texts;
     struct job job;
     arena_init(&texts, ARENA_SIZE_MAX);
@@ -162,7 +162,7 @@ static enum err describe(const char *path, const char *name, const struct job_fi
     return err;
 }
 
-static int compare_names(const void *a, const void *b) {
+static int job_compare_names(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
@@ -173,7 +173,7 @@ size_t job_files_names(const char *directory, char *names[JOB_FILES_MAX]) {
     size_t count = 0;
     const struct dirent *item;
     while (opened != NULL && count < JOB_FILES_MAX && (item = readdir(opened)) != NULL) {
-        if (find(directory, bytes_of_string(item->d_name), path, NULL) == ERR_OK) {
+        if (job_find(directory, bytes_of_string(item->d_name), path, NULL) == ERR_OK) {
             names[count] = strdup(item->d_name);
             count += names[count] != NULL;
         }
@@ -181,7 +181,7 @@ size_t job_files_names(const char *directory, char *names[JOB_FILES_MAX]) {
     if (opened != NULL) {
         closedir(opened);
     }
-    qsort(names, count, sizeof *names, compare_names);
+    qsort(names, count, sizeof *names, job_compare_names);
     return count;
 }
 
@@ -194,7 +194,7 @@ size_t job_files_list(const char *directory, const struct job_files_live *live, 
     for (size_t i = 0; i < names_count; i++) {
         char path[PATH_SIZE_MAX];
         snprintf(path, sizeof path, "%s/jobs/%s", directory, names[i]);
-        if (jobs != NULL && describe(path, names[i], live, arena, &jobs[count], NULL) == ERR_OK) {
+        if (jobs != NULL && job_describe(path, names[i], live, arena, &jobs[count], NULL) == ERR_OK) {
             count++;
         }
         free(names[i]);
@@ -208,10 +208,10 @@ enum err job_files_get(const char *directory, struct bytes name, const struct jo
                        struct arena *arena, struct job_view *ret_job, struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
     char text[JOB_NAME_SIZE_MAX];
-    enum err err = find(directory, name, path, detail);
+    enum err err = job_find(directory, name, path, detail);
     if (err == ERR_OK) {
         snprintf(text, sizeof text, "%.*s", BYTES_ARG(name));
-        err = describe(path, text, live, arena, ret_job, detail);
+        err = job_describe(path, text, live, arena, ret_job, detail);
     }
     return err;
 }

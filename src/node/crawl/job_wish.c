@@ -47,8 +47,8 @@ static bool is_name(const char *key) {
 }
 
 /* All of one key, checked alone, so that a mistake can be named. */
-static enum err put_key(struct buf *out, const char *key, const json_t *value, struct arena *arena,
-                        struct err_detail *detail) {
+static enum err wish_put_key(struct buf *out, const char *key, const json_t *value, struct arena *arena,
+                             struct err_detail *detail) {
     struct job scratch;
     struct err_detail reason = {0};
     size_t start = out->size;
@@ -83,7 +83,7 @@ static enum err read_settings(const json_t *wish, struct arena *arena, struct jo
     buf_init(&text, TEXT_SIZE_MAX);
     json_object_foreach((json_t *)(uintptr_t)wish, key, value) {
         if (err == ERR_OK && !is_url_key(key)) {
-            err = put_key(&text, key, value, arena, detail);
+            err = wish_put_key(&text, key, value, arena, detail);
         }
     }
     if (err == ERR_OK) {
@@ -123,8 +123,8 @@ static enum err check_patterns(const struct config_list *list, const char *key, 
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s: %.200s", key, err_detail_text(&reason, err));
 }
 
-static enum err read_wish(const json_t *wish, struct arena *arena, struct job *job,
-                          struct err_detail *detail) {
+static enum err wish_read_all(const json_t *wish, struct arena *arena, struct job *job,
+                              struct err_detail *detail) {
     if (!json_is_object(wish)) {
         return err_set(detail, ERR_INVALID, "a JSON object is wanted: {\"url\":\"https://example.org/\"}");
     }
@@ -157,7 +157,7 @@ enum err job_wish_read(struct bytes text, struct arena *arena, struct job *ret_j
         return err_set(detail, ERR_INVALID, "this is no JSON: %.150s", problem.text);
     }
     *ret_job = (struct job){0};
-    enum err err = read_wish(wish, arena, ret_job, detail);
+    enum err err = wish_read_all(wish, arena, ret_job, detail);
     json_decref(wish);
     if (err == ERR_OK && ret_job->scope == SCOPE_PAGE) {
         ret_job->skips_sitemaps = true; /* they lead to other pages only */

@@ -49,7 +49,7 @@ struct save_requests {
     struct save running[SAVE_REQUESTS_RUNNING_MAX]; /* lock */
 };
 
-static uint64_t now_us(const struct save_requests *saves) {
+static uint64_t save_now_us(const struct save_requests *saves) {
     return clock_monotonic_us(saves->config.clock);
 }
 
@@ -97,7 +97,7 @@ static struct save *find_free(struct save_requests *saves) {
     return NULL;
 }
 
-static void forget(struct save *save) {
+static void save_forget(struct save *save) {
     free(save->url);
     *save = (struct save){0};
 }
@@ -148,8 +148,8 @@ static enum err make_id(char id[ID_SIZE + 1]) {
 }
 
 /* With the lock. */
-static enum err begin(struct save_requests *saves, const struct job *job,
-                      char ret_id[ADMIN_PAGES_NAME_SIZE_MAX], struct err_detail *detail) {
+static enum err save_begin(struct save_requests *saves, const struct job *job,
+                           char ret_id[ADMIN_PAGES_NAME_SIZE_MAX], struct err_detail *detail) {
     char directory[PATH_SIZE_MAX];
     char *url = strndup((const char *)job->seeds.items[0].data, job->seeds.items[0].size);
     struct save *save = url != NULL ? find_url(saves, url) : NULL;
@@ -166,7 +166,7 @@ static enum err begin(struct save_requests *saves, const struct job *job,
                             : ERR_MEMORY;
     }
     struct save made = {
-        .url = url, .begun_us = clock_wall_us(saves->config.clock), .seen_at_us = now_us(saves)};
+        .url = url, .begun_us = clock_wall_us(saves->config.clock), .seen_at_us = save_now_us(saves)};
     enum err err = make_id(made.id);
     if (err == ERR_OK) {
         job_directory(saves, made.id, directory);
@@ -193,7 +193,7 @@ enum err save_requests_begin(struct save_requests *saves, struct bytes url,
     }
     if (err == ERR_OK) {
         pthread_mutex_lock(&saves->lock);
-        err = begin(saves, &job, ret_id, detail);
+        err = save_begin(saves, &job, ret_id, detail);
         pthread_mutex_unlock(&saves->lock);
     }
     arena_done(&arena);
@@ -216,7 +216,7 @@ static struct save_view view_of(const struct save *save, const char *status) {
     };
 }
 
-static uint64_t count_of(const json_t *object, const char *name) {
+static uint64_t save_count_of(const json_t *object, const char *name) {
     json_int_t count = json_integer_value(json_object_get(object, name));
     return count > 0 ? (uint64_t)count : 0;
 }
@@ -236,9 +236,9 @@ static enum err read_result(const struct save_requests *saves, struct bytes id, 
         .url = text_of(result, "original_url", arena),
         .timestamp = text_of(result, "timestamp", arena),
         .message = text_of(result, "message", arena),
-        .stored_count = count_of(result, "stored"),
-        .waiting_count = count_of(result, "waiting"),
-        .failed_count = count_of(result, "failed"),
+        .stored_count = save_count_of(result, "stored"),
+        .waiting_count = save_count_of(result, "waiting"),
+        .failed_count = save_count_of(result, "failed"),
     };
     json_decref(result);
     bool is_whole = save.id != NULL && save.status != NULL && save.url != NULL;
@@ -318,7 +318,8 @@ static void write_result(const struct save_requests *saves, const struct save *s
 }
 
 /* Its result first, then its job: a crash between the two finishes it once more. */
-static void finish(struct save_requests *saves, const struct save *save, const struct job_progress *job) {
+static void save_finish(struct save_requests *saves, const struct save *save,
+                        const struct job_progress *job) {
     char timestamp[UTC_DIGITS_SIZE];
     char path[PATH_SIZE_MAX];
     struct buf text;
@@ -361,12 +362,12 @@ static bool step_one(struct save_requests *saves, size_t index, const struct job
             save->stored_count = job->stored_count;
             save->waiting_count = job->waiting_count;
             save->failed_count = job->failed_count;
-            save->seen_at_us = now_us(saves);
+            save->seen_at_us = save_now_us(saves);
             is_over = job->state == CAMPAIGN_ENDED || job->state == CAMPAIGN_LIMITED;
             *ret_job = job;
         }
     }
-    uint64_t unseen_us = now_us(saves) - save->seen_at_us;
+    uint64_t unseen_us = save_now_us(saves) - save->seen_at_us;
     bool is_gone =
         save->url != NULL && ((unseen_us > GONE_S * UINT64_C(1000000) && !has_job(saves, save->id)) ||
                               unseen_us > 2 * TIME_MAX_S * UINT64_C(1000000));
@@ -404,15 +405,15 @@ void save_requests_step(struct save_requests *saves) {
         struct save save;
         const struct job_progress *job;
         if (step_one(saves, i, jobs, jobs_count, &save, &job)) {
-            finish(saves, &save, job);
+            save_finish(saves, &save, job);
             pthread_mutex_lock(&saves->lock);
-            forget(&saves->running[i]);
+            save_forget(&saves->running[i]);
             pthread_mutex_unlock(&saves->lock);
         }
     }
     arena_done(&arena);
-    if (now_us(saves) - saves->swept_at_us > SWEEP_S * UINT64_C(1000000)) {
-        saves->swept_at_us = now_us(saves);
+    if (save_now_us(saves) - saves->swept_at_us > SWEEP_S * UINT64_C(1000000)) {
+        saves->swept_at_us = save_now_us(saves);
         sweep(saves);
     }
 }
@@ -435,7 +436,7 @@ static void take_up(struct save_requests *saves, const char *name) {
         *save = (struct save){
             .url = strndup((const char *)job.seeds.items[0].data, job.seeds.items[0].size),
             .begun_us = (int64_t)status.st_mtim.tv_sec * 1000000,
-            .seen_at_us = now_us(saves),
+            .seen_at_us = save_now_us(saves),
         };
         snprintf(save->id, sizeof save->id, "%s", name);
     }
@@ -450,7 +451,7 @@ enum err save_requests_new(const struct save_requests_config *config, struct sav
         return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
     }
     saves->config = *config;
-    saves->swept_at_us = now_us(saves);
+    saves->swept_at_us = save_now_us(saves);
     pthread_mutex_init(&saves->lock, NULL);
     snprintf(path, sizeof path, "%s/jobs", config->directory);
     DIR *directory = opendir(path);
@@ -470,7 +471,7 @@ enum err save_requests_new(const struct save_requests_config *config, struct sav
 
 void save_requests_free(struct save_requests *saves) {
     for (size_t i = 0; i < SAVE_REQUESTS_RUNNING_MAX; i++) {
-        forget(&saves->running[i]);
+        save_forget(&saves->running[i]);
     }
     pthread_mutex_destroy(&saves->lock);
     free(saves);

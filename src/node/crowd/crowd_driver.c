@@ -82,7 +82,7 @@ enum { PATH_SIZE_MAX = 4096 + 64, MODE = 0600 };
 static const char mark[] = "mncc";
 _Static_assert((int)CROWD_DRIVER_CONTACTS_MAX <= (int)PEERS_FILE_COUNT_MAX, "a list has room for them");
 
-static const char *path_of(const char *directory, char out[PATH_SIZE_MAX]) {
+static const char *crowd_path_of(const char *directory, char out[PATH_SIZE_MAX]) {
     snprintf(out, PATH_SIZE_MAX, "%s/crowd-contacts", directory);
     return out;
 }
@@ -91,7 +91,7 @@ size_t crowd_driver_files_read(const char *directory, struct peer out[CROWD_DRIV
     char path[PATH_SIZE_MAX];
     struct buf bytes;
     buf_init(&bytes, PEERS_FILE_SIZE_MAX);
-    enum err err = whole_file_read(path_of(directory, path), &bytes, NULL);
+    enum err err = whole_file_read(crowd_path_of(directory, path), &bytes, NULL);
     size_t count =
         err == ERR_OK ? peers_file_read(mark, buf_bytes(&bytes), out, CROWD_DRIVER_CONTACTS_MAX) : 0;
     buf_done(&bytes);
@@ -101,8 +101,8 @@ size_t crowd_driver_files_read(const char *directory, struct peer out[CROWD_DRIV
 enum err crowd_driver_files_write(const char *directory, const struct peer *peers, size_t count) {
     char path[PATH_SIZE_MAX];
     uint8_t memory[PEERS_FILE_SIZE_MAX];
-    return whole_file_replace(path_of(directory, path), peers_file_write(mark, peers, count, memory), MODE,
-                              NULL);
+    return whole_file_replace(crowd_path_of(directory, path), peers_file_write(mark, peers, count, memory),
+                              MODE, NULL);
 }
 
 /* ---- contacts, for a node that is alone: members of the ring, and nodes that were heard lately ---- */
@@ -184,7 +184,7 @@ static bool is_among(const struct peer *peers, size_t count, const struct addres
     return false;
 }
 
-static void add_member(struct crowd_driver *driver, const struct peer *peer) {
+static void crowd_add_member(struct crowd_driver *driver, const struct peer *peer) {
     bool is_new = peer->address.port != 0 &&
                   !address_equal(&peer->address, &driver->crowd_config.self.address) &&
                   !is_among(driver->members, driver->members_count, &peer->address);
@@ -201,13 +201,13 @@ static void look_for_members(struct crowd_driver *driver, const struct ring *rin
     for (size_t i = 0; i < PICKS_MAX && known_count > 0 && driver->members_count < MEMBERS_SHARE; i++) {
         struct ring_known known = ring_known_at(ring, (uint32_t)prng_below(&driver->prng, known_count));
         if (known.misses_count == 0) {
-            add_member(driver, &known.vnode.peer);
+            crowd_add_member(driver, &known.vnode.peer);
         }
     }
     for (uint8_t i = 0; i < ring_list_size(ring) && ring_is_member(ring, 0); i++) {
         const struct vnode *successor = ring_successor(ring, 0, i);
         if (successor != NULL) {
-            add_member(driver, &successor->peer);
+            crowd_add_member(driver, &successor->peer);
         }
     }
 }
@@ -443,7 +443,7 @@ static void on_asked(struct crowd_driver *driver, struct bytes bytes) {
     }
 }
 
-static void on_notice(struct crowd_driver *driver, const struct action *action) {
+static void crowd_on_notice(struct crowd_driver *driver, const struct action *action) {
     switch ((enum crowd_notice)action->code) {
     case CROWD_ASKED:
         on_asked(driver, action->bytes);
@@ -464,7 +464,7 @@ static void on_notice(struct crowd_driver *driver, const struct action *action) 
 
 /* ---- steps ---- */
 
-static void step_once(struct crowd_driver *driver, struct event *event) {
+static void crowd_step_once(struct crowd_driver *driver, struct event *event) {
     struct outbox *out = &driver->out;
     event->now_us = crowd_driver_now_us(driver);
     outbox_clear(out);
@@ -476,7 +476,7 @@ static void step_once(struct crowd_driver *driver, struct event *event) {
             memcpy(to.key, action->to_key, PEER_KEY_SIZE);
             transport_send(driver->config.transport, &to, DATAGRAM_CROWD, action->bytes);
         } else if (action->kind == ACTION_NOTICE) {
-            on_notice(driver, action);
+            crowd_on_notice(driver, action);
         }
     }
 }
@@ -494,13 +494,13 @@ static void give_answers(struct crowd_driver *driver) {
         said += ANSWER_HEAD_SIZE + size;
         event.code = size > 0 ? CROWD_HAVE : CROWD_HAVE_NOT;
         event.bytes = bytes_of(finding, size);
-        step_once(driver, &event);
+        crowd_step_once(driver, &event);
     }
     buf_clear(&driver->answers);
 }
 
 /* For other threads. A distrusted node may be back in the view by the word of others: it leaves it again. */
-static void copy(struct crowd_driver *driver) {
+static void crowd_copy(struct crowd_driver *driver) {
     struct crowd_neighbour view[CROWD_VIEW_MAX];
     uint64_t now = crowd_driver_now_us(driver);
     if (now < driver->copy_at_us) {
@@ -523,10 +523,10 @@ static void copy(struct crowd_driver *driver) {
 }
 
 void crowd_driver_step(struct crowd_driver *driver, struct event *event) {
-    step_once(driver, event);
+    crowd_step_once(driver, event);
     give_answers(driver);
     transport_wake_at(driver->config.transport, DATAGRAM_CROWD, driver->out.wake_at_us);
-    copy(driver);
+    crowd_copy(driver);
 }
 
 /* ---- the ring's loop ---- */
@@ -568,8 +568,9 @@ static const char *const parts[CROWD_PARTS_COUNT] = {
     [CROWD_MUTE] = "mute",
 };
 
-static void put_counters(const struct crowd_counters *counters, const struct crowd_driver_totals *totals,
-                         uint64_t open_count, uint64_t waiting_count, struct json *json) {
+static void crowd_put_counters(const struct crowd_counters *counters,
+                               const struct crowd_driver_totals *totals, uint64_t open_count,
+                               uint64_t waiting_count, struct json *json) {
     json_open(json, "shuffles");
     JSON_COUNTS(json, {"begun", counters->shuffles_count}, {"answered", counters->shuffled_count},
                 {"rejected", counters->rejected_count}, {"silent", counters->silent_count},
@@ -636,7 +637,7 @@ static void put_view(const struct crowd_driver *driver, struct json *json) {
 void crowd_driver_put(struct crowd_driver *driver, struct json *json) {
     pthread_mutex_lock(&driver->lock);
     put_view(driver, json);
-    put_counters(&driver->counters, &driver->totals, open_count(driver), driver->waiting_count, json);
+    crowd_put_counters(&driver->counters, &driver->totals, open_count(driver), driver->waiting_count, json);
     pthread_mutex_unlock(&driver->lock);
 }
 

@@ -78,13 +78,13 @@ void crowd_driver_take_wants(struct crowd_driver *driver) {
     }
 }
 
-static void run(void *context) {
+static void find_run(void *context) {
     crowd_driver_take_wants(context);
 }
 
 /* Where the ring has no time for it now, the next news of the ring finds it. */
 static void call_loop(struct crowd_driver *driver) {
-    (void)transport_post(driver->config.transport, run, driver);
+    (void)transport_post(driver->config.transport, find_run, driver);
 }
 
 static struct crowd_driver_search *find_open(struct crowd_driver *driver, uint64_t number) {
@@ -188,7 +188,7 @@ static bool is_shareable(const struct crowd_driver_search *search, struct bytes 
 }
 
 /* That of others, or a new one; NULL: too many. */
-static struct crowd_driver_search *enter(struct crowd_driver *driver, struct bytes wish) {
+static struct crowd_driver_search *find_enter(struct crowd_driver *driver, struct bytes wish) {
     struct crowd_driver_search *free_one = NULL;
     if (driver->waiting_count >= CROWD_DRIVER_WAITING_MAX) {
         return NULL;
@@ -219,7 +219,7 @@ static struct crowd_driver_search *enter(struct crowd_driver *driver, struct byt
     return free_one;
 }
 
-static void leave(struct crowd_driver *driver, struct crowd_driver_search *search) {
+static void find_leave(struct crowd_driver *driver, struct crowd_driver_search *search) {
     driver->waiting_count--;
     search->users_count--;
     if (search->users_count > 0) {
@@ -294,7 +294,7 @@ enum err crowd_driver_find(struct crowd_driver *driver, const struct wish *wish,
     uint64_t deadline_us = crowd_driver_now_us(driver) + timeout_ms * UINT64_C(1000);
     pthread_mutex_lock(&driver->lock);
     driver->totals.finds_count++;
-    struct crowd_driver_search *search = enter(driver, bytes);
+    struct crowd_driver_search *search = find_enter(driver, bytes);
     enum err err = ERR_BUSY;
     if (search != NULL) {
         search->users_count++;
@@ -303,7 +303,7 @@ enum err crowd_driver_find(struct crowd_driver *driver, const struct wish *wish,
         if (err == ERR_OK) {
             *ret_count = copy_hits(search, hits_wanted, out);
         }
-        leave(driver, search);
+        find_leave(driver, search);
     }
     driver->totals.timeouts_count += err == ERR_TIMEOUT;
     driver->totals.refused_count += err == ERR_BUSY;

@@ -70,7 +70,7 @@ static enum err read_words(struct worker *worker, struct admin_pages_find *find,
     return ERR_OK;
 }
 
-static enum err read_wish(struct worker *worker, struct admin_pages_find *find, struct wish *wish) {
+static enum err lookup_read_wish(struct worker *worker, struct admin_pages_find *find, struct wish *wish) {
     static const enum wish_time times[] = {WISH_NEWEST, WISH_NEAREST, WISH_BETWEEN};
     *wish = (struct wish){.time = times[find->time], .from_us = find->from_us, .to_us = find->to_us};
     buf_clear(&worker->surt);
@@ -126,7 +126,7 @@ static enum err obtain(struct worker *worker, struct admin_pages_find *find) {
     if (worker->session == NULL) {
         worker->session = crowd_reader_session_new(crowd_reader);
     }
-    enum err err = worker->session == NULL ? ERR_MEMORY : read_wish(worker, find, &wish);
+    enum err err = worker->session == NULL ? ERR_MEMORY : lookup_read_wish(worker, find, &wish);
     if (err == ERR_OK) {
         err = crowd_reader_get(worker->session, &wish, buf_bytes(&worker->surt), TIMEOUT_MS, &obtained,
                                &find->detail);

@@ -59,12 +59,12 @@ struct errand {
     size_t vain_count;
 };
 
-static uint64_t now_us(void) {
+static uint64_t reader_now_us(void) {
     return clock_monotonic_us(&clock_system);
 }
 
 static uint32_t left_ms(const struct errand *errand) {
-    uint64_t now = now_us();
+    uint64_t now = reader_now_us();
     return errand->deadline_us > now ? (uint32_t)((errand->deadline_us - now) / 1000) : 0;
 }
 
@@ -274,8 +274,8 @@ static bool is_final(enum err err) {
     return err == ERR_NOT_FOUND || err == ERR_MISMATCH || err == ERR_PERMISSION;
 }
 
-static enum err fetch(struct errand *errand, const struct candidate *candidate, struct captured *ret_captured,
-                      struct err_detail *detail) {
+static enum err reader_fetch(struct errand *errand, const struct candidate *candidate,
+                             struct captured *ret_captured, struct err_detail *detail) {
     struct captures_request request = {
         .peers = candidate->holders,
         .peers_count = candidate->holders_count,
@@ -318,7 +318,7 @@ static enum err fetch_any(struct errand *errand, struct obtained *obtained, stru
     bool is_false = false;
     for (size_t i = 0; i < session->candidates_count && err != ERR_OK && !is_ours(err); i++) {
         const struct candidate *candidate = &session->candidates[i];
-        err = fetch(errand, candidate, &obtained->captured, detail);
+        err = reader_fetch(errand, candidate, &obtained->captured, detail);
         is_busy = is_busy || err == ERR_BUSY;
         is_false = is_false || err == ERR_MISMATCH;
         if (err == ERR_OK) {
@@ -369,28 +369,28 @@ static enum err search(struct errand *errand, struct obtained *obtained, struct 
     for (size_t i = 0; searches_again(err, i); i++) {
         size_t wanted = i == 0 ? HITS_WANTED_FIRST : CROWD_DRIVER_HITS_MAX;
         size_t hits_count = 0;
-        uint64_t from_us = now_us();
+        uint64_t from_us = reader_now_us();
         if (left_ms(errand) == 0) {
             return i > 0 ? err : err_set(detail, ERR_TIMEOUT, "no time is left");
         }
         enum err find_err = config->find(config->crowd_driver, errand->wish, left_ms(errand), wanted,
                                          session->hits, &hits_count);
-        obtained->search_us += now_us() - from_us;
+        obtained->search_us += reader_now_us() - from_us;
         if (find_err != ERR_OK) { /* what hindered the holders found before says more */
             return i > 0 ? err : err_set(detail, find_err, "the crowd: %s", err_text(find_err));
         }
-        from_us = now_us();
+        from_us = reader_now_us();
         sort_hits(errand, hits_count);
         if (i > 0 && session->candidates_count == 0) {
             return err; /* nothing new */
         }
         err = fetch_any(errand, obtained, detail);
-        obtained->transfer_us += now_us() - from_us;
+        obtained->transfer_us += reader_now_us() - from_us;
     }
     return err;
 }
 
-static void note(struct crowd_reader *reader, enum err err, const struct obtained *obtained) {
+static void reader_note(struct crowd_reader *reader, enum err err, const struct obtained *obtained) {
     pthread_mutex_lock(&reader->lock);
     struct crowd_reader_stat *stat = &reader->stat;
     stat->wanted_count++;
@@ -409,11 +409,11 @@ enum err crowd_reader_get(struct crowd_reader_session *session, const struct wis
     struct errand errand = {
         .session = session,
         .wish = wish,
-        .deadline_us = now_us() + (uint64_t)timeout_ms * 1000,
+        .deadline_us = reader_now_us() + (uint64_t)timeout_ms * 1000,
     };
     struct obtained obtained = {0};
     enum err err = get_own(&errand, &obtained) ? ERR_OK : search(&errand, &obtained, detail);
-    note(reader, err, &obtained);
+    reader_note(reader, err, &obtained);
     if (err != ERR_OK) {
         return err;
     }

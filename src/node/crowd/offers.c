@@ -37,7 +37,7 @@ static void set_defaults(struct offers_config *config) {
     config->clock = config->clock != NULL ? config->clock : &clock_system;
 }
 
-static enum err open_directory(struct offers *offers, struct err_detail *detail) {
+static enum err offers_open_directory(struct offers *offers, struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
     if ((size_t)snprintf(path, sizeof path, "%s/crowd", offers->config.directory) >= sizeof path) {
         return err_set(detail, ERR_SYSTEM, "the path is too long");
@@ -52,7 +52,7 @@ static enum err open_directory(struct offers *offers, struct err_detail *detail)
                                             err_text(err_from_errno(errno)));
 }
 
-static enum err prepare(struct offers *offers) {
+static enum err offers_prepare(struct offers *offers) {
     enum err err = offers_index_init(offers);
     enum err errs[] = {
         offers_title_init(&offers->title),
@@ -86,8 +86,8 @@ enum err offers_new(const struct offers_config *config, struct offers **ret_offe
     scratch_init(&offers->give_packed, config->directory, 2 * PEER_RPC_PIECE_SIZE_MAX,
                  2 * PEER_RPC_PIECE_SIZE_MAX);
     offers->directory = -1;
-    enum err err = prepare(offers);
-    err = err == ERR_OK ? open_directory(offers, detail) : err;
+    enum err err = offers_prepare(offers);
+    err = err == ERR_OK ? offers_open_directory(offers, detail) : err;
     if (err != ERR_OK) {
         offers_free(offers);
         return err;
@@ -123,7 +123,7 @@ void offers_free(struct offers *offers) {
 /* ---- entering; put_lock is held ---- */
 
 /* Into offers->surt. False: it has none. */
-static bool find_surt(struct offers *offers, struct bytes url) {
+static bool offers_find_surt(struct offers *offers, struct bytes url) {
     buf_clear(&offers->surt);
     return canon_run(&offers->canon, url, NULL) == ERR_OK &&
            surt_put(&offers->surt, &offers->canon) == ERR_OK;
@@ -141,7 +141,7 @@ static bool is_place_of(struct offers *offers, const struct ringkey *key, struct
     return is_it;
 }
 
-static void make_room(struct offers *offers, uint64_t size) {
+static void offers_make_room(struct offers *offers, uint64_t size) {
     struct ringkey key;
     bool is_removed = true;
     while (is_removed) {
@@ -155,8 +155,8 @@ static void make_room(struct offers *offers, uint64_t size) {
 }
 
 /* The file is there, or will be at once: *head is what it says. */
-static bool enter(struct offers *offers, const struct offers_file_head *head,
-                  const struct offers_file_about *about, struct bytes surt, uint64_t file_size) {
+static bool offers_enter(struct offers *offers, const struct offers_file_head *head,
+                         const struct offers_file_about *about, struct bytes surt, uint64_t file_size) {
     uint8_t hash[SHA256_SIZE];
     struct buf words;
     buf_init(&words, OFFERS_WORDS_SIZE_MAX);
@@ -171,7 +171,7 @@ static bool enter(struct offers *offers, const struct offers_file_head *head,
         .words = buf_bytes(&words),
         .file_size = file_size,
     };
-    make_room(offers, file_size);
+    offers_make_room(offers, file_size);
     pthread_mutex_lock(&offers->lock);
     bool is_entered = words.err == ERR_OK && offers_index_add(offers, &entry);
     pthread_mutex_unlock(&offers->lock);
@@ -217,7 +217,7 @@ static void put(struct offers *offers, const struct ringkey *key, const struct c
         title = offers_title_find(&offers->title, &captured->document, captured->payload);
     }
     head.title = offers_title_cut(title, WISH_TITLE_SIZE_MAX);
-    if (surt.size == 0 && find_surt(offers, captured->document.url)) {
+    if (surt.size == 0 && offers_find_surt(offers, captured->document.url)) {
         surt = buf_bytes(&offers->surt);
     }
     if (!is_place_of(offers, key, surt) || !write_head(offers, captured, &head, &about)) {
@@ -228,12 +228,12 @@ static void put(struct offers *offers, const struct ringkey *key, const struct c
         offers_file_write(offers->directory, key, buf_bytes(&offers->text), captured->payload) != ERR_OK) {
         return;
     }
-    if (!enter(offers, &head, &about, surt, size)) {
+    if (!offers_enter(offers, &head, &about, surt, size)) {
         offers_file_remove(offers->directory, key);
     }
 }
 
-static bool is_hidden(const struct offers *offers, struct bytes surt, int64_t time_us) {
+static bool offers_is_hidden(const struct offers *offers, struct bytes surt, int64_t time_us) {
     const struct offers_config *config = &offers->config;
     return config->is_hidden != NULL && config->is_hidden(config->context, surt, time_us);
 }
@@ -244,7 +244,7 @@ void offers_put(struct offers *offers, const struct ringkey *key, const struct c
         captured->payload.size != captured->sum.size || is_there(offers, key)) {
         return;
     }
-    if (is_hidden(offers, surt, ringkey_time_us(key))) {
+    if (offers_is_hidden(offers, surt, ringkey_time_us(key))) {
         return;
     }
     pthread_mutex_lock(&offers->put_lock);
@@ -264,7 +264,7 @@ static bool review_next(struct offers *offers, struct ringkey *ret_key) {
     bool is_used = offer->is_used && buf_put(&url, bytes_of(offer->url, offer->url_size)) == ERR_OK;
     *ret_key = offer->key;
     pthread_mutex_unlock(&offers->lock);
-    bool is_found = is_used && find_surt(offers, buf_bytes(&url));
+    bool is_found = is_used && offers_find_surt(offers, buf_bytes(&url));
     buf_done(&url);
     return is_found;
 }
@@ -273,8 +273,8 @@ void offers_review(struct offers *offers) {
     struct ringkey key;
     for (size_t i = 0; i < REVIEW_COUNT; i++) {
         pthread_mutex_lock(&offers->put_lock);
-        bool is_gone =
-            review_next(offers, &key) && is_hidden(offers, buf_bytes(&offers->surt), ringkey_time_us(&key));
+        bool is_gone = review_next(offers, &key) &&
+                       offers_is_hidden(offers, buf_bytes(&offers->surt), ringkey_time_us(&key));
         pthread_mutex_unlock(&offers->put_lock);
         if (is_gone) {
             offers_forget(offers, &key);
@@ -293,10 +293,10 @@ static bool load(struct offers *offers, const struct ringkey *key) {
     }
     uint64_t size = file.payload_start + file.head.payload_size;
     bool is_sound = size <= offers->config.size_max && offers_file_read_about(&file.head, &about) &&
-                    find_surt(offers, about.url) && is_place_of(offers, key, buf_bytes(&offers->surt));
+                    offers_find_surt(offers, about.url) && is_place_of(offers, key, buf_bytes(&offers->surt));
     offers_file_close(&file);
-    return is_sound &&
-           (is_there(offers, key) || enter(offers, &file.head, &about, buf_bytes(&offers->surt), size));
+    return is_sound && (is_there(offers, key) ||
+                        offers_enter(offers, &file.head, &about, buf_bytes(&offers->surt), size));
 }
 
 /* What one name in the directory stands for; what is no offer is removed. */
@@ -333,9 +333,9 @@ void offers_load(struct offers *offers) {
 /* ---- reading ---- */
 
 /* The whole file, checked, into the session. ERR_CORRUPT, ERR_MISMATCH: it is damaged. */
-static enum err read_capture(struct offers *offers, struct captures_session *session,
-                             const struct ringkey *key, struct captured *ret_captured,
-                             struct err_detail *detail) {
+static enum err offers_read_capture(struct offers *offers, struct captures_session *session,
+                                    const struct ringkey *key, struct captured *ret_captured,
+                                    struct err_detail *detail) {
     struct offers_file file;
     struct buf text;
     struct sha256 sha256;
@@ -367,7 +367,7 @@ enum err offers_get(struct offers *offers, struct captures_session *session, con
     if (!is_there(offers, key)) {
         return ERR_NOT_FOUND;
     }
-    enum err err = read_capture(offers, session, key, ret_captured, detail);
+    enum err err = offers_read_capture(offers, session, key, ret_captured, detail);
     if (err == ERR_CORRUPT || err == ERR_MISMATCH) {
         offers_forget(offers, key);
         return ERR_NOT_FOUND;

@@ -147,7 +147,7 @@ static enum err read_at(int fd, uint64_t offset, void *out, size_t size) {
     return ERR_OK;
 }
 
-static enum err read_text(struct offers_file *file) {
+static enum err offer_read_text(struct offers_file *file) {
     struct buf *text = file->text;
     buf_clear(text);
     enum err err = buf_reserve(text, OFFERS_FILE_PREFIX_SIZE);
@@ -180,7 +180,7 @@ enum err offers_file_open(struct offers_file *file, int directory, const struct 
     }
     enum err err = fstat(file->fd, &status) == 0 && S_ISREG(status.st_mode) ? ERR_OK : ERR_CORRUPT;
     if (err == ERR_OK) {
-        err = read_text(file);
+        err = offer_read_text(file);
     }
     if (err == ERR_OK) {
         err = offers_file_read_head(buf_bytes(text), sha256, &file->head, &file->payload_start, NULL);

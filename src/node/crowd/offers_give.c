@@ -15,7 +15,7 @@ enum { REPEATS_MAX = 3 /* so often one node may take one capture in gives_us */ 
 static const uint64_t TAKING_US = 300000;   /* between two pieces */
 static const uint64_t NAMED_US = 600000000; /* after that, the taker may have it no longer */
 
-static struct offers_taker *find(const struct offer *offer, const uint8_t key[PEER_KEY_SIZE]) {
+static struct offers_taker *give_find(const struct offer *offer, const uint8_t key[PEER_KEY_SIZE]) {
     for (size_t i = 0; offer->takers != NULL && i < offer->takers->count; i++) {
         if (memcmp(offer->takers->takers[i].key, key, PEER_KEY_SIZE) == 0) {
             return &offer->takers->takers[i];
@@ -49,7 +49,7 @@ static uint64_t taken_weight(const struct offers *offers, const struct offer *of
 
 static bool offers_may_take(struct offers *offers, struct offer *offer, const uint8_t key[PEER_KEY_SIZE]) {
     uint64_t now_us = offers_now_us(offers);
-    const struct offers_taker *taker = find(offer, key);
+    const struct offers_taker *taker = give_find(offer, key);
     bool is_recent = taker != NULL && (now_us - taker->since_us < offers->config.gives_us ||
                                        now_us - taker->last_us < TAKING_US);
     if (is_recent) {
@@ -75,7 +75,7 @@ static struct address reached_at(const struct peer *from, const struct address *
 }
 
 /* A new one, if need be in place of the first. NULL: no memory. */
-static struct offers_taker *add(struct offer *offer, const uint8_t key[PEER_KEY_SIZE]) {
+static struct offers_taker *give_add(struct offer *offer, const uint8_t key[PEER_KEY_SIZE]) {
     if (offer->takers == NULL && (offer->takers = calloc(1, sizeof *offer->takers)) == NULL) {
         return NULL;
     }
@@ -96,9 +96,9 @@ static struct offers_taker *add(struct offer *offer, const uint8_t key[PEER_KEY_
 static void offers_note_taken(struct offers *offers, struct offer *offer, const struct peer *from,
                               const struct address *claimed, uint64_t offset, size_t size) {
     uint64_t now_us = offers_now_us(offers);
-    struct offers_taker *taker = find(offer, from->key);
+    struct offers_taker *taker = give_find(offer, from->key);
     bool is_new = taker == NULL;
-    taker = is_new ? add(offer, from->key) : taker;
+    taker = is_new ? give_add(offer, from->key) : taker;
     if (taker == NULL) {
         return;
     }
@@ -161,7 +161,7 @@ void offers_forget(struct offers *offers, const struct ringkey *key) {
 }
 
 /* The payload is checked once, and again where its file has changed. */
-static enum err check(struct offers *offers, const struct offers_file *file) {
+static enum err give_check(struct offers *offers, const struct offers_file *file) {
     struct document_sum sum = {0};
     bool is_checked = false;
     pthread_mutex_lock(&offers->lock);
@@ -217,8 +217,8 @@ static enum err cut_piece(struct offers *offers, const struct offers_file *file,
     return err == ERR_OK ? scratch_bytes(&offers->give_packed, &answer->piece) : err;
 }
 
-static enum err give(struct offers *offers, const struct captures_question *question, struct buf *out,
-                     size_t *ret_size) {
+static enum err give_give(struct offers *offers, const struct captures_question *question, struct buf *out,
+                          size_t *ret_size) {
     struct offers_file file;
     enum err err = offers_file_open(&file, offers->directory, &question->key, &offers->give_sha256,
                                     &offers->give_text, offers->config.object_size_max);
@@ -229,7 +229,7 @@ static enum err give(struct offers *offers, const struct captures_question *ques
     if (question->wants_description) {
         answer.description = file.head.description;
     }
-    err = check(offers, &file);
+    err = give_check(offers, &file);
     if (err == ERR_OK) {
         err = cut_piece(offers, &file, question, &answer, ret_size);
     }
@@ -289,7 +289,7 @@ enum err offers_give(void *context, const struct peer *from, struct bytes in, st
     if (err != ERR_OK) {
         return err;
     }
-    err = give(offers, &question, out, &size);
+    err = give_give(offers, &question, out, &size);
     if (err == ERR_CORRUPT || err == ERR_NOT_FOUND) {
         offers_forget(offers, &question.key);
         return captures_code_put_answer(out, &answer);

@@ -258,7 +258,7 @@ static void consider_words(struct offers *offers, struct choice *choice) {
     }
 }
 
-static struct wish_finding describe(const struct offer *offer, enum wish_kind kind) {
+static struct wish_finding index_describe(const struct offer *offer, enum wish_kind kind) {
     struct wish_finding finding = {.key = offer->key, .size = offer->sum.size};
     if (kind != WISH_URL) {
         bool is_short = offer->url_size <= WISH_URL_SIZE_MAX;
@@ -269,7 +269,7 @@ static struct wish_finding describe(const struct offer *offer, enum wish_kind ki
 }
 
 /* The lock is held. */
-static void choose(struct offers *offers, struct choice *choice) {
+static void index_choose(struct offers *offers, struct choice *choice) {
     if (choice->wish->kind == WISH_WORDS) {
         consider_words(offers, choice);
     } else {
@@ -287,9 +287,9 @@ size_t offers_have(void *context, struct bytes bytes, uint8_t *memory) {
     struct choice choice = {.wish = &wish};
     size_t size = 0;
     pthread_mutex_lock(&offers->lock);
-    choose(offers, &choice);
+    index_choose(offers, &choice);
     for (size_t i = 0; i < choice.count; i++) {
-        findings[i] = describe(choice.best[i], wish.kind);
+        findings[i] = index_describe(choice.best[i], wish.kind);
     }
     if (choice.count > 0) {
         offers_index_use(offers, choice.best[0], true);
@@ -303,7 +303,7 @@ size_t offers_have_own(struct offers *offers, const struct wish *wish,
                        struct ringkey out[WISH_FINDINGS_MAX]) {
     struct choice choice = {.wish = wish};
     pthread_mutex_lock(&offers->lock);
-    choose(offers, &choice);
+    index_choose(offers, &choice);
     for (size_t i = 0; i < choice.count; i++) {
         out[i] = choice.best[i]->key;
     }

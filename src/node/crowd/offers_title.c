@@ -39,7 +39,7 @@ struct bytes offers_title_cut(struct bytes text, size_t size_max) {
     return bytes_slice(text, 0, size);
 }
 
-static bool is_html(struct bytes content_type) {
+static bool title_is_html(struct bytes content_type) {
     struct bytes mime = http_mime(content_type);
     return bytes_equal_ignore_case(mime, BYTES("text/html")) ||
            bytes_equal_ignore_case(mime, BYTES("application/xhtml+xml"));
@@ -54,7 +54,7 @@ struct bytes offers_title_find(struct offers_title *title, const struct document
         return nothing;
     }
     struct bytes content_type = fields_get(&title->content.payload.head.fields, BYTES("Content-Type"));
-    if (!is_html(content_type)) {
+    if (!title_is_html(content_type)) {
         return nothing;
     }
     text_start(title->text, content_type);

@@ -60,7 +60,7 @@ static bool can_be_found(const struct stored_offers *stored, const struct wish *
 
 _Static_assert((int)WISH_HASH_SIZE == (int)RINGKEY_POSITION_SIZE, "both begin the SHA-256 of the SURT");
 
-static bool find(struct copies *copies, struct bytes bytes, struct ringkey *ret_key) {
+static bool stored_find(struct copies *copies, struct bytes bytes, struct ringkey *ret_key) {
     struct wish wish;
     if (!wish_read(bytes, &wish)) {
         return false;
@@ -70,7 +70,7 @@ static bool find(struct copies *copies, struct bytes bytes, struct ringkey *ret_
 }
 
 /* It is checked as what comes from others is: what rotted on the disk is not handed on. */
-static bool offer(struct stored_offers *stored, const struct ringkey *key) {
+static bool stored_offer(struct stored_offers *stored, const struct ringkey *key) {
     struct bytes description;
     struct bytes payload;
     struct captured captured;
@@ -89,7 +89,7 @@ static void stored_offers_run(void *context, size_t seat) {
     uint8_t memory[CROWD_FINDING_SIZE_MAX];
     struct bytes wish = bytes_of(waiting->bytes, waiting->size);
     struct ringkey key;
-    bool is_offered = find(stored->config.copies, wish, &key) && offer(stored, &key);
+    bool is_offered = stored_find(stored->config.copies, wish, &key) && stored_offer(stored, &key);
     size_t size = is_offered ? offers_have(stored->config.offers, wish, memory) : 0;
     stored->config.looked(stored->config.context, waiting->number, bytes_of(memory, size));
     free(waiting);

@@ -23,7 +23,7 @@ static void group_driver_hurry(struct group_driver *driver) {
 
 enum { RETRY_US = 1000000 };
 
-static void put(struct group_driver *driver, struct group_driver_save *save) {
+static void group_put(struct group_driver *driver, struct group_driver_save *save) {
     pthread_mutex_lock(&driver->lock);
     *driver->saves_end = save;
     driver->saves_end = &save->next;
@@ -31,7 +31,7 @@ static void put(struct group_driver *driver, struct group_driver_save *save) {
     task_poke(&driver->disk);
 }
 
-static struct group_driver_save *make(const struct group_driver_slot *slot) {
+static struct group_driver_save *group_make(const struct group_driver_slot *slot) {
     struct group_driver_save *save = calloc(1, sizeof *save);
     if (save != NULL) {
         memcpy(save->name, slot->wish.name, sizeof save->name);
@@ -43,7 +43,7 @@ static struct group_driver_save *make(const struct group_driver_slot *slot) {
 /* Without memory it is not saved, and so not passed on: as a disk that does not answer. */
 void group_driver_save(struct group_driver *driver, const struct group_driver_slot *slot,
                        const uint64_t *number, struct bytes document) {
-    struct group_driver_save *save = make(slot);
+    struct group_driver_save *save = group_make(slot);
     ASSERT(document.size <= GROUP_FILES_DOCUMENT_SIZE_MAX);
     if (save == NULL) {
         return;
@@ -55,14 +55,14 @@ void group_driver_save(struct group_driver *driver, const struct group_driver_sl
     if (document.size > 0) {
         memcpy(save->state.document, document.data, document.size);
     }
-    put(driver, save);
+    group_put(driver, save);
 }
 
 static void group_driver_save_removal(struct group_driver *driver, const struct group_driver_slot *slot) {
-    struct group_driver_save *save = make(slot);
+    struct group_driver_save *save = group_make(slot);
     if (save != NULL) {
         save->is_removal = true;
-        put(driver, save);
+        group_put(driver, save);
     }
 }
 
@@ -84,7 +84,7 @@ static struct group_driver_save *first_save(struct group_driver *driver) {
     return save;
 }
 
-static void finish(struct group_driver *driver, struct group_driver_save *save) {
+static void group_finish(struct group_driver *driver, struct group_driver_save *save) {
     pthread_mutex_lock(&driver->lock);
     driver->saves = save->next;
     if (driver->saves == NULL) {
@@ -104,7 +104,7 @@ static uint64_t group_driver_run_disk(void *context) {
         if (write_one(driver, save) != ERR_OK) {
             return RETRY_US;
         }
-        finish(driver, save);
+        group_finish(driver, save);
     }
     return TASK_FOR_EVER_US;
 }
@@ -130,9 +130,9 @@ static const struct bucket_rate answers_rate = {.per_second = 1024, .burst = 409
 
 /* ---- asking ---- */
 
-static void on_answer(void *context, enum err err, struct bytes answer);
+static void group_on_answer(void *context, enum err err, struct bytes answer);
 
-static void ask(struct group_driver_probe *probe) {
+static void group_ask(struct group_driver_probe *probe) {
     struct group_driver *driver = probe->driver;
     uint8_t question[QUESTION_SIZE];
     struct wire_writer writer;
@@ -140,12 +140,12 @@ static void ask(struct group_driver_probe *probe) {
     wire_write_u32(&writer, probe->state == GROUP_DRIVER_PROBE_PROBING ? probe->size : 0);
     probe->asked_at_us = group_driver_now_us(driver);
     if (peer_rpc_call(driver->peer_rpc, &probe->peer, PEER_RPC_PROBE, bytes_of(question, sizeof question),
-                      TIMEOUT_MS, on_answer, probe) != ERR_OK) {
+                      TIMEOUT_MS, group_on_answer, probe) != ERR_OK) {
         probe->state = GROUP_DRIVER_PROBE_FREE;
     }
 }
 
-static void on_answer(void *context, enum err err, struct bytes answer) {
+static void group_on_answer(void *context, enum err err, struct bytes answer) {
     struct group_driver_probe *probe = context;
     uint64_t took_us = group_driver_now_us(probe->driver) - probe->asked_at_us;
     uint32_t wanted_size = probe->state == GROUP_DRIVER_PROBE_PROBING ? probe->size : 0;
@@ -157,12 +157,12 @@ static void on_answer(void *context, enum err err, struct bytes answer) {
     switch (state) {
     case GROUP_DRIVER_PROBE_OPENING:
         probe->state = GROUP_DRIVER_PROBE_TIMING;
-        ask(probe);
+        group_ask(probe);
         break;
     case GROUP_DRIVER_PROBE_TIMING:
         probe->round_trip_us = took_us;
         probe->state = GROUP_DRIVER_PROBE_PROBING;
-        ask(probe);
+        group_ask(probe);
         break;
     default: {
         uint64_t net_us = took_us > probe->round_trip_us ? took_us - probe->round_trip_us : 0;
@@ -173,8 +173,8 @@ static void on_answer(void *context, enum err err, struct bytes answer) {
     }
 }
 
-static void begin(void *context) {
-    ask(context);
+static void group_begin(void *context) {
+    group_ask(context);
 }
 
 void group_driver_probe(struct group_driver *driver, const struct peer *peer, uint32_t size) {
@@ -184,7 +184,7 @@ void group_driver_probe(struct group_driver *driver, const struct peer *peer, ui
             probe->peer = *peer;
             probe->size = size < PEER_RPC_PIECE_SIZE_MAX ? size : PEER_RPC_PIECE_SIZE_MAX;
             probe->state = GROUP_DRIVER_PROBE_OPENING;
-            if (peer_rpc_post(driver->peer_rpc, begin, probe) != ERR_OK) {
+            if (peer_rpc_post(driver->peer_rpc, group_begin, probe) != ERR_OK) {
                 probe->state = GROUP_DRIVER_PROBE_FREE;
             }
             return;
@@ -274,7 +274,7 @@ void group_driver_remove(struct group_driver *driver, struct group_driver_slot *
     }
 }
 
-static void leave(struct group_driver *driver, struct group_driver_slot *slot) {
+static void group_leave(struct group_driver *driver, struct group_driver_slot *slot) {
     slot->ask.due_us = STEP_NEVER_US;
     if (slot->group == NULL || group_mode(slot->group) == GROUP_FIXED) {
         group_driver_remove(driver, slot);
@@ -330,7 +330,7 @@ static void take_one(struct group_driver *driver, const struct group_driver_news
         command(driver, slot, GROUP_REFUSE, &slot->wish.refused, &before.refused);
     }
     if (slot->wish.is_leaving && !before.is_leaving) {
-        leave(driver, slot);
+        group_leave(driver, slot);
     }
     group_driver_show(driver, slot, true);
 }
@@ -523,7 +523,7 @@ void group_driver_free(struct group_driver *driver) {
 /* ---- files ---- */
 
 /* Once, until something else is wrong: the file is looked at every second. */
-static void tell(struct group_driver *driver, const char *sentence) {
+static void group_tell(struct group_driver *driver, const char *sentence) {
     if (strcmp(driver->told, sentence) != 0) {
         snprintf(driver->told, sizeof driver->told, "%s", sentence);
         group_driver_note(driver, "group: %s", sentence);
@@ -562,14 +562,14 @@ static bool look_at(struct group_driver *driver, const char *name) {
     memset(&wish, 0, sizeof wish);
     enum err err = group_files_read_wish(driver->config.directory, name, &wish, &detail);
     if (err != ERR_OK) {
-        tell(driver, err_detail_text(&detail, err)); /* what was known of it still holds */
+        group_tell(driver, err_detail_text(&detail, err)); /* what was known of it still holds */
         return false;
     }
     if (known != NULL && memcmp(known, &wish, sizeof wish) == 0) {
         return false;
     }
     if (known == NULL && driver->known_count == GROUP_DRIVER_GROUPS_MAX) {
-        tell(driver, "a node is in 16 groups at most");
+        group_tell(driver, "a node is in 16 groups at most");
         return false;
     }
     if (give_news(driver, &wish, false)) {

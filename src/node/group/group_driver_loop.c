@@ -271,7 +271,8 @@ static enum err make_group(struct group_driver *driver, struct group_driver_slot
 
 /* ---- steps ---- */
 
-static void step_once(struct group_driver *driver, struct group_driver_slot *slot, struct event *event) {
+static void group_step_once(struct group_driver *driver, struct group_driver_slot *slot,
+                            struct event *event) {
     struct outbox *out = &driver->out;
     event->now_us = group_driver_now_us(driver);
     outbox_clear(out);
@@ -298,12 +299,12 @@ static void step_once(struct group_driver *driver, struct group_driver_slot *slo
 void group_driver_step(struct group_driver *driver, struct group_driver_slot *slot, struct event *event) {
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     enum group_mode mode = group_mode(slot->group);
-    step_once(driver, slot, event);
+    group_step_once(driver, slot, event);
     while (slot->approvals_count > 0) {
         struct peer peer = slot->approvals[--slot->approvals_count];
         struct event approval = {.kind = EVENT_COMMAND, .code = GROUP_APPROVE};
         approval.bytes = group_write_peer(&peer, bytes_of(NULL, 0), memory);
-        step_once(driver, slot, &approval);
+        group_step_once(driver, slot, &approval);
     }
     group_driver_show(driver, slot, group_mode(slot->group) != mode);
 }
@@ -406,8 +407,8 @@ static void group_driver_found(struct group_driver *driver, struct group_driver_
 enum { TRIES_DOUBLED = 5 };
 static const uint64_t TRY_US = 1000000; /* doubles with each try that is not answered, to half a minute */
 
-static void say(struct group_driver *driver, const struct peer *to,
-                const struct group_driver_message *message) {
+static void group_say(struct group_driver *driver, const struct peer *to,
+                      const struct group_driver_message *message) {
     uint8_t memory[GROUP_DRIVER_CODE_SIZE_MAX];
     transport_send(driver->transport, to, DATAGRAM_GROUP, group_driver_code_write(message, memory));
 }
@@ -422,7 +423,7 @@ void group_driver_ask(struct group_driver *driver, struct group_driver_slot *slo
     }
     struct group_driver_message message = {.kind = GROUP_DRIVER_ASK,
                                            .name = bytes_of_string(slot->wish.name)};
-    say(driver, &contact, &message);
+    group_say(driver, &contact, &message);
 }
 
 struct group_driver_slot *group_driver_find(struct group_driver *driver, struct bytes name) {
@@ -443,7 +444,7 @@ static void on_ask(struct group_driver *driver, const struct peer *from, struct 
     if (is_member) {
         message.rules = slot->rules;
     }
-    say(driver, from, &message);
+    group_say(driver, from, &message);
 }
 
 static void on_tell(struct group_driver *driver, const struct peer *from, struct bytes name,

@@ -12,7 +12,7 @@ static const uint64_t COPY_US = 250000;
 /* ---- the loop ---- */
 
 /* The lock is held. */
-static void put_member(struct group_driver *driver, const struct peer *peer) {
+static void view_put_member(struct group_driver *driver, const struct peer *peer) {
     if (map_reserve(&driver->members, driver->members.count + 1) == ERR_OK) {
         map_put(&driver->members, bytes_of(peer->key, PEER_KEY_SIZE));
     } /* else the member is refused, and asks again */
@@ -26,10 +26,10 @@ static void note_members(struct group_driver *driver) {
         const struct group *group = slot->is_shown ? slot->group : NULL;
         const struct topology *topology = group != NULL ? group_topology(group) : NULL;
         for (uint32_t m = 0; topology != NULL && m < topology->members_count; m++) {
-            put_member(driver, &topology->members[m]);
+            view_put_member(driver, &topology->members[m]);
         }
         for (size_t n = 0; group != NULL && n < slot->wish.neighbours_count; n++) {
-            put_member(driver, &slot->wish.neighbours[n]);
+            view_put_member(driver, &slot->wish.neighbours[n]);
         }
     }
 }
@@ -141,7 +141,7 @@ struct picture {
 };
 
 /* False: that slot is free. */
-static bool take(struct group_driver *driver, size_t index, struct picture *picture) {
+static bool view_take(struct group_driver *driver, size_t index, struct picture *picture) {
     const struct group_driver_slot *slot = &driver->slots[index];
     pthread_mutex_lock(&driver->lock);
     bool is_shown = slot->is_shown;
@@ -156,7 +156,7 @@ static bool take(struct group_driver *driver, size_t index, struct picture *pict
     return is_shown;
 }
 
-static const char *state_of(const struct picture *picture) {
+static const char *view_state_of(const struct picture *picture) {
     static const char *const modes[] = {[GROUP_IDLE] = "idle",
                                         [GROUP_JOINING] = "joining",
                                         [GROUP_MEMBER] = "member",
@@ -175,8 +175,8 @@ static void put_peer(struct json *json, const struct peer *peer) {
     json_text(json, "key", identity_key_format(peer->key, key));
 }
 
-static void put_members(const struct group_driver *driver, const struct topology *topology,
-                        struct json *json) {
+static void view_put_members(const struct group_driver *driver, const struct topology *topology,
+                             struct json *json) {
     json_open_list(json, "members");
     for (uint32_t i = 0; i < topology->members_count; i++) {
         const struct peer *member = &topology->members[i];
@@ -212,8 +212,8 @@ static void put_judgement(const struct topology *topology, struct json *json) {
     free(graph);
 }
 
-static void put_neighbours(const struct group_driver *driver, const struct group_driver_view *view,
-                           struct json *json) {
+static void view_put_neighbours(const struct group_driver *driver, const struct group_driver_view *view,
+                                struct json *json) {
     uint64_t now_us = group_driver_now_us(driver);
     json_open_list(json, "neighbours");
     for (size_t i = 0; i < view->neighbours_count; i++) {
@@ -238,7 +238,7 @@ static void put_neighbours(const struct group_driver *driver, const struct group
     json_close(json);
 }
 
-static void put_counters(const struct group_counters *counters, struct json *json) {
+static void view_put_counters(const struct group_counters *counters, struct json *json) {
     json_open(json, "counters");
     JSON_COUNTS(json, {"received", counters->received_count}, {"malformed", counters->malformed_count},
                 {"foreign", counters->foreign_count}, {"strange", counters->strange_count},
@@ -253,13 +253,14 @@ static void put_counters(const struct group_counters *counters, struct json *jso
     json_close(json);
 }
 
-static void put_group(const struct group_driver *driver, const struct picture *picture, struct json *json) {
+static void view_put_group(const struct group_driver *driver, const struct picture *picture,
+                           struct json *json) {
     const struct group_driver_view *view = &picture->view;
     const struct topology *topology = &picture->topology;
     char text[IDENTITY_TEXT_SIZE + ADDRESS_TEXT_SIZE_MAX];
     json_open(json, NULL);
     json_text(json, "name", view->name);
-    json_text(json, "state", state_of(picture));
+    json_text(json, "state", view_state_of(picture));
     json_text(json, "founder", identity_key_format(view->rules.founder, text));
     json_text(json, "admission", group_files_admissions[view->rules.admission]);
     json_text(json, "generator", group_files_generators[view->rules.generator]);
@@ -269,10 +270,10 @@ static void put_group(const struct group_driver *driver, const struct picture *p
     if (topology->members_count > 0) {
         json_text(json, "master", address_format(&topology->members[0].address, text));
     }
-    put_members(driver, topology, json);
+    view_put_members(driver, topology, json);
     put_judgement(topology, json);
-    put_neighbours(driver, view, json);
-    put_counters(&view->counters, json);
+    view_put_neighbours(driver, view, json);
+    view_put_counters(&view->counters, json);
     json_close(json);
 }
 
@@ -285,10 +286,10 @@ enum err group_driver_put(struct group_driver *driver, struct bytes name, struct
     json_count(&json, "version", 1);
     json_open_list(&json, "groups");
     for (size_t i = 0; picture != NULL && i < GROUP_DRIVER_GROUPS_MAX; i++) {
-        bool is_wanted = take(driver, i, picture) &&
+        bool is_wanted = view_take(driver, i, picture) &&
                          (name.size == 0 || bytes_equal(name, bytes_of_string(picture->view.name)));
         if (is_wanted) {
-            put_group(driver, picture, &json);
+            view_put_group(driver, picture, &json);
             is_found = true;
         }
     }
@@ -302,7 +303,8 @@ enum err group_driver_put_picture(struct group_driver *driver, struct bytes name
     struct picture *picture = calloc(1, sizeof *picture);
     enum err err = picture == NULL ? ERR_MEMORY : ERR_NOT_FOUND;
     for (size_t i = 0; picture != NULL && i < GROUP_DRIVER_GROUPS_MAX; i++) {
-        bool is_it = take(driver, i, picture) && bytes_equal(name, bytes_of_string(picture->view.name)) &&
+        bool is_it = view_take(driver, i, picture) &&
+                     bytes_equal(name, bytes_of_string(picture->view.name)) &&
                      picture->topology.members_count > 0;
         if (is_it) {
             err = is_dot ? topology_put_dot(&picture->topology, NULL, out)
@@ -372,11 +374,11 @@ size_t group_driver_list(struct group_driver *driver, struct arena *arena, struc
     struct picture *picture = calloc(1, sizeof *picture);
     size_t count = 0;
     for (size_t i = 0; groups != NULL && picture != NULL && i < GROUP_DRIVER_GROUPS_MAX; i++) {
-        if (take(driver, i, picture)) {
+        if (view_take(driver, i, picture)) {
             const struct group_driver_view *shown = &picture->view;
             groups[count] = (struct group_view){
                 .name = arena_text(arena, shown->name),
-                .state = state_of(picture),
+                .state = view_state_of(picture),
                 .admission = group_files_admissions[shown->rules.admission],
                 .generator = group_files_generators[shown->rules.generator],
                 .k = shown->rules.k,

@@ -24,8 +24,8 @@ static const char wish_end[] = ".group";
 const char *const group_files_admissions[] = {"open", "approve", "invite", NULL};
 const char *const group_files_generators[] = {"sparse", "tree", NULL};
 
-static const char *path_of(const char *directory, const char *name, const char *end,
-                           char out[PATH_SIZE_MAX]) {
+static const char *group_path_of(const char *directory, const char *name, const char *end,
+                                 char out[PATH_SIZE_MAX]) {
     snprintf(out, PATH_SIZE_MAX, "%s/groups/%s.%s", directory, name, end);
     return out;
 }
@@ -84,7 +84,7 @@ void group_keys_list_remove(struct group_keys_list *list, const uint8_t key[PEER
 
 /* ---- all of them ---- */
 
-static int compare_names(const void *a, const void *b) {
+static int group_compare_names(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
@@ -110,7 +110,7 @@ size_t group_files_list(const char *directory, char (*out)[GROUP_FILES_NAME_SIZE
         }
     }
     closedir(entries);
-    qsort(out, count, sizeof *out, compare_names);
+    qsort(out, count, sizeof *out, group_compare_names);
     return count;
 }
 
@@ -251,7 +251,7 @@ enum err group_files_read_wish(const char *directory, const char *name, struct g
     struct err_detail reason = {0};
     struct buf bytes;
     buf_init(&bytes, WISH_SIZE_MAX);
-    enum err err = whole_file_read(path_of(directory, name, "group", path), &bytes, detail);
+    enum err err = whole_file_read(group_path_of(directory, name, "group", path), &bytes, detail);
     if (err == ERR_NOT_FOUND) {
         err = err_set(detail, err, "%.150s is in no group \"%.64s\"", directory, name);
     } else if (err == ERR_OK) {
@@ -264,7 +264,7 @@ enum err group_files_read_wish(const char *directory, const char *name, struct g
     return err;
 }
 
-static void put_key(struct buf *out, const char *name, const uint8_t key[PEER_KEY_SIZE]) {
+static void group_put_key(struct buf *out, const char *name, const uint8_t key[PEER_KEY_SIZE]) {
     char text[IDENTITY_TEXT_SIZE];
     buf_put_format(out, "%s = %s\n", name, identity_key_format(key, text));
 }
@@ -274,7 +274,7 @@ void group_files_put_wish(const struct group_wish *wish, struct buf *out) {
     char key[IDENTITY_TEXT_SIZE];
     buf_put_string(out, "# What this node wants of the group; \"mnemon group\" writes it.\n");
     if (peer_key_is_known(wish->rules.founder)) {
-        put_key(out, "founder", wish->rules.founder);
+        group_put_key(out, "founder", wish->rules.founder);
     }
     if (wish->contact.port != 0) {
         buf_put_format(out, "contact = \"%s\"\n", address_format(&wish->contact, address));
@@ -286,10 +286,10 @@ void group_files_put_wish(const struct group_wish *wish, struct buf *out) {
                    group_files_admissions[wish->rules.admission],
                    group_files_generators[wish->rules.generator], wish->rules.k);
     for (size_t i = 0; i < wish->approved.count; i++) {
-        put_key(out, "approved", wish->approved.keys[i]);
+        group_put_key(out, "approved", wish->approved.keys[i]);
     }
     for (size_t i = 0; i < wish->refused.count; i++) {
-        put_key(out, "refused", wish->refused.keys[i]);
+        group_put_key(out, "refused", wish->refused.keys[i]);
     }
     for (size_t i = 0; i < wish->neighbours_count; i++) {
         buf_put_format(out, "neighbour = \"%s %s\"\n", address_format(&wish->neighbours[i].address, address),
@@ -308,8 +308,8 @@ enum err group_files_write_wish(const char *directory, const struct group_wish *
     group_files_put_wish(wish, &text);
     enum err err = text.err == ERR_OK ? make_directories(directory, detail) : text.err;
     if (err == ERR_OK) {
-        err =
-            whole_file_replace(path_of(directory, wish->name, "group", path), buf_bytes(&text), MODE, detail);
+        err = whole_file_replace(group_path_of(directory, wish->name, "group", path), buf_bytes(&text), MODE,
+                                 detail);
     }
     buf_done(&text);
     return err;
@@ -341,7 +341,7 @@ bool group_files_read_state(const char *directory, const char *name, struct grou
     char path[PATH_SIZE_MAX];
     struct buf bytes;
     buf_init(&bytes, GROUP_FILES_STATE_SIZE_MAX);
-    bool is_whole = whole_file_read(path_of(directory, name, "state", path), &bytes, NULL) == ERR_OK &&
+    bool is_whole = whole_file_read(group_path_of(directory, name, "state", path), &bytes, NULL) == ERR_OK &&
                     group_files_parse_state(buf_bytes(&bytes), ret_state);
     buf_done(&bytes);
     return is_whole;
@@ -370,15 +370,16 @@ enum err group_files_write_state(const char *directory, const char *name,
     uint8_t memory[GROUP_FILES_STATE_SIZE_MAX];
     struct bytes bytes = group_files_put_state(state, memory);
     enum err err = make_directories(directory, detail);
-    return err == ERR_OK ? whole_file_replace(path_of(directory, name, "state", path), bytes, MODE, detail)
-                         : err;
+    return err == ERR_OK
+               ? whole_file_replace(group_path_of(directory, name, "state", path), bytes, MODE, detail)
+               : err;
 }
 
 enum err group_files_remove(const char *directory, const char *name, struct err_detail *detail) {
     static const char *const ends[] = {"state", "group"}; /* the second one counts */
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         char path[PATH_SIZE_MAX];
-        if (unlink(path_of(directory, name, ends[i], path)) != 0 && errno != ENOENT) {
+        if (unlink(group_path_of(directory, name, ends[i], path)) != 0 && errno != ENOENT) {
             int number = errno;
             return err_set(detail, err_from_errno(number), "%.180s: %s", path, strerror(number));
         }

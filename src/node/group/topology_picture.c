@@ -65,7 +65,7 @@ static bool is_printable(uint32_t code_point) {
     return !is_control && !is_turn && code_point != 0xfffe && code_point != 0xffff;
 }
 
-static void put_text(struct buf *out, struct bytes text, character_writer *put) {
+static void picture_put_text(struct buf *out, struct bytes text, character_writer *put) {
     size_t length;
     for (unsigned count = 0; text.size > 0 && count < NAME_LENGTH_MAX; count++) {
         uint32_t code_point = utf8_decode(text, &length);
@@ -80,10 +80,11 @@ static void put_text(struct buf *out, struct bytes text, character_writer *put) 
 static void put_name(struct buf *out, const struct topology *topology, const struct bytes *names,
                      uint32_t index, character_writer *put) {
     char address[ADDRESS_TEXT_SIZE_MAX];
-    put_text(out,
-             names != NULL ? names[index]
-                           : bytes_of_string(address_format(&topology->members[index].address, address)),
-             put);
+    picture_put_text(out,
+                     names != NULL
+                         ? names[index]
+                         : bytes_of_string(address_format(&topology->members[index].address, address)),
+                     put);
 }
 
 /* ---- DOT ---- */
@@ -219,8 +220,8 @@ static void put_edge(const struct topology *topology, const struct bytes *names,
     buf_put_string(out, "</g>\n");
 }
 
-static void put_member(const struct topology *topology, const struct bytes *names, const struct place *place,
-                       uint32_t index, struct buf *out) {
+static void picture_put_member(const struct topology *topology, const struct bytes *names,
+                               const struct place *place, uint32_t index, struct buf *out) {
     buf_put_format(out, "<g><circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"%s><title>", place->x, place->y,
                    topology->members_count <= NAMES_MAX ? 6 : 3,
                    index == 0 ? " class=\"master\" stroke-width=\"6\" stroke-opacity=\".4\"" : "");
@@ -251,7 +252,7 @@ enum err topology_put_svg(const struct topology *topology, const struct bytes *n
         put_edge(topology, names, places, &topology->edges[i], out);
     }
     for (uint32_t i = 0; i < topology->members_count; i++) {
-        put_member(topology, names, &places[i], i, out);
+        picture_put_member(topology, names, &places[i], i, out);
     }
     buf_put_string(out, "</svg>\n");
     return out->err;

@@ -47,7 +47,8 @@ static bool is_right(struct collection *collection, const uint8_t digest[SHA256_
     return memcmp(found, digest, SHA256_SIZE) == 0;
 }
 
-static bool read_place(struct collection *collection, const struct collection_place *place, uint8_t *memory) {
+static bool collection_read_place(struct collection *collection, const struct collection_place *place,
+                                  uint8_t *memory) {
     size_t done = 0;
     int file = collection_path_open(&collection->path, place->path, O_RDONLY | O_NONBLOCK, 0);
     if (file < 0) {
@@ -76,7 +77,7 @@ static enum err collection_read_chunk(struct collection *collection, const uint8
         collection_pack_forget(collection->pack, digest);
     }
     if (collection->places != NULL && collection_places_find(collection->places, digest, &place) &&
-        place.size <= CHUNKER_SIZE_MAX && read_place(collection, &place, memory) &&
+        place.size <= CHUNKER_SIZE_MAX && collection_read_place(collection, &place, memory) &&
         (!is_checked || is_right(collection, digest, memory, place.size))) {
         *ret_size = place.size;
         return ERR_OK;
@@ -230,7 +231,7 @@ static void mend_current(const struct collection *collection) {
     }
 }
 
-static enum err load(struct collection *collection, struct err_detail *detail) {
+static enum err collection_load(struct collection *collection, struct err_detail *detail) {
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     struct version version;
     const char *name = collection->setup.name;
@@ -273,7 +274,7 @@ enum err collection_open(const char *directory, const struct collection_setup *s
         collection->nodes.directory =
             collection->root >= 0 ? openat(collection->root, "nodes", DIRECTORY_FLAGS | O_NOFOLLOW) : -1;
         err = collection->nodes.directory >= 0
-                  ? load(collection, detail)
+                  ? collection_load(collection, detail)
                   : err_set(detail, err_from_errno(errno), "%.180s: %s", path, strerror(errno));
     }
     if (err != ERR_OK) {
@@ -487,7 +488,7 @@ enum err collection_take(struct collection *collection, const struct manifest_re
 
 /* ---- the switch ---- */
 
-static enum err fail(const char *what, struct err_detail *detail) {
+static enum err collection_fail(const char *what, struct err_detail *detail) {
     int reason = errno;
     return err_set(detail, err_from_errno(reason), "%s: %s", what, strerror(reason));
 }
@@ -500,7 +501,7 @@ static enum err remove_others(const struct collection *collection, struct err_de
     const struct dirent *item;
     enum err err = ERR_OK;
     if (opened == NULL) {
-        return fail("trees", detail);
+        return collection_fail("trees", detail);
     }
     if (collection->has_held) {
         snprintf(held, sizeof held, "%ju", (uintmax_t)collection->held.number);
@@ -548,16 +549,16 @@ static enum err fill_tree(struct collection *collection, bool is_checked,
     };
     enum err err = collection_path_remove(collection->root, "staging/tree");
     if (err != ERR_OK || mkdirat(collection->root, "staging/tree", TREE_MODE) != 0) {
-        return fail("staging/tree", detail);
+        return collection_fail("staging/tree", detail);
     }
     tree.directory =
         openat(collection->root, "staging/tree", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (tree.directory < 0) {
-        return fail("staging/tree", detail);
+        return collection_fail("staging/tree", detail);
     }
     err = collection_tree_make(&tree, &collection->staged.root, ret_stat, &missing, detail);
     if (err == ERR_OK && syncfs(tree.directory) != 0) {
-        err = fail("staging/tree", detail);
+        err = collection_fail("staging/tree", detail);
     }
     close(tree.directory);
     return err;
@@ -579,7 +580,7 @@ static enum err switch_version(struct collection *collection, struct err_detail 
     struct version version = collection->staged;
     snprintf(tree, sizeof tree, "trees/%ju", (uintmax_t)version.number);
     if (renameat(collection->root, "staging/tree", collection->root, tree) != 0) {
-        return fail(tree, detail);
+        return collection_fail(tree, detail);
     }
     snprintf(places, sizeof places, "places.%ju", (uintmax_t)version.number);
     unlinkat(collection->root, "current.new", 0);
@@ -590,7 +591,7 @@ static enum err switch_version(struct collection *collection, struct err_detail 
     }
     if (err == ERR_OK && (symlinkat(tree, collection->root, "current.new") != 0 ||
                           renameat(collection->root, "current.new", collection->root, "current") != 0)) {
-        err = fail("current", detail);
+        err = collection_fail("current", detail);
     }
     if (err == ERR_OK) {
         pthread_mutex_lock(&collection->lock);

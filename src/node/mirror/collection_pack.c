@@ -23,8 +23,8 @@ struct place {
     uint32_t size;
 };
 
-static enum err note(struct collection_pack *pack, const uint8_t digest[SHA256_SIZE], uint64_t offset,
-                     uint32_t size) {
+static enum err pack_note(struct collection_pack *pack, const uint8_t digest[SHA256_SIZE], uint64_t offset,
+                          uint32_t size) {
     enum err err = map_reserve(&pack->chunks, pack->chunks.count + 1);
     if (err == ERR_OK) {
         struct place *place = map_put(&pack->chunks, bytes_of(digest, SHA256_SIZE));
@@ -65,12 +65,12 @@ static bool take_next(struct collection_pack *pack, struct sha256 *sha256, uint8
     if (memcmp(digest, head + 4, SHA256_SIZE) != 0) {
         return false;
     }
-    *ret_err = note(pack, digest, pack->size + HEAD_SIZE, size);
+    *ret_err = pack_note(pack, digest, pack->size + HEAD_SIZE, size);
     pack->size += HEAD_SIZE + (uint64_t)size;
     return *ret_err == ERR_OK;
 }
 
-static enum err load(struct collection_pack *pack) {
+static enum err pack_load(struct collection_pack *pack) {
     struct sha256 sha256;
     uint8_t *memory = malloc(CHUNKER_SIZE_MAX);
     enum err err = memory != NULL ? sha256_init(&sha256) : ERR_MEMORY;
@@ -98,7 +98,7 @@ enum err collection_pack_open(const char *path, struct collection_pack **ret_pac
     randombytes_buf(&seed, sizeof seed);
     map_init(&pack->chunks, SHA256_SIZE, sizeof(struct place), CHUNKS_MAX, seed);
     pack->file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, MODE);
-    enum err err = pack->file >= 0 ? load(pack) : err_from_errno(errno);
+    enum err err = pack->file >= 0 ? pack_load(pack) : err_from_errno(errno);
     if (err != ERR_OK) {
         collection_pack_close(pack);
         return err_set(detail, err, "%.180s: %s", path, err_text(err));
@@ -159,7 +159,7 @@ enum err collection_pack_add(struct collection_pack *pack, const struct manifest
     if (!write_both(pack->file, bytes_of(head, sizeof head), bytes, pack->size)) {
         return err_from_errno(errno); /* the next one is written over it */
     }
-    enum err err = note(pack, ref->digest, pack->size + HEAD_SIZE, ref->size);
+    enum err err = pack_note(pack, ref->digest, pack->size + HEAD_SIZE, ref->size);
     if (err == ERR_OK) {
         pack->size += HEAD_SIZE + (uint64_t)ref->size;
     }

@@ -28,7 +28,7 @@ static void copy_name(struct bytes component, char out[PATH_RULE_COMPONENT_SIZE_
 }
 
 /* From the root down, one component after the other. */
-static int open_directory(int root, struct bytes path) {
+static int path_open_directory(int root, struct bytes path) {
     char name[PATH_RULE_COMPONENT_SIZE_MAX + 1];
     struct bytes component;
     int directory = openat(root, ".", DIRECTORY_FLAGS);
@@ -55,7 +55,7 @@ int collection_path_parent(struct collection_path *at, struct bytes path,
         return at->parent;
     }
     collection_path_done(at);
-    at->parent = open_directory(at->root, parent);
+    at->parent = path_open_directory(at->root, parent);
     at->size = parent.size;
     if (parent.size > 0) {
         memcpy(at->path, parent.data, parent.size);

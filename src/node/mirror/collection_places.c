@@ -87,11 +87,11 @@ static int compare_records(const void *a, const void *b) {
     return memcmp(a, b, SHA256_SIZE);
 }
 
-static bool put_part(FILE *file, struct bytes bytes) {
+static bool places_put_part(FILE *file, struct bytes bytes) {
     return bytes.size == 0 || fwrite(bytes.data, bytes.size, 1, file) == 1;
 }
 
-static enum err write_file(const char *path, const struct making *making, struct err_detail *detail) {
+static enum err places_write_file(const char *path, const struct making *making, struct err_detail *detail) {
     char beside[PATH_SIZE_MAX];
     uint8_t head[HEAD_SIZE];
     struct wire_writer writer;
@@ -101,9 +101,9 @@ static enum err write_file(const char *path, const struct making *making, struct
     snprintf(beside, sizeof beside, "%s.new", path);
     int number = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, MODE);
     FILE *file = number >= 0 ? fdopen(number, "w") : NULL;
-    bool is_written = file != NULL && put_part(file, bytes_of(head, sizeof head)) &&
-                      put_part(file, buf_bytes(&making->records)) &&
-                      put_part(file, buf_bytes(&making->paths));
+    bool is_written = file != NULL && places_put_part(file, bytes_of(head, sizeof head)) &&
+                      places_put_part(file, buf_bytes(&making->records)) &&
+                      places_put_part(file, buf_bytes(&making->paths));
     is_written = file != NULL && fclose(file) == 0 && is_written && rename(beside, path) == 0;
     if (!is_written) {
         int reason = errno;
@@ -122,7 +122,7 @@ enum err collection_places_write(const char *path, struct manifest_source nodes,
         if (making.records.size > 0) {
             qsort(making.records.data, making.records.size / RECORD_SIZE, RECORD_SIZE, compare_records);
         }
-        err = write_file(path, &making, detail);
+        err = places_write_file(path, &making, detail);
     } else {
         err = err_set(detail, err, "the manifest cannot be read: %s", err_text(err));
     }
@@ -180,8 +180,8 @@ void collection_places_close(struct collection_places *places) {
     }
 }
 
-static bool read_place(const struct collection_places *places, const uint8_t *record,
-                       struct collection_place *ret_place) {
+static bool places_read_place(const struct collection_places *places, const uint8_t *record,
+                              struct collection_place *ret_place) {
     struct wire_reader reader;
     uint64_t paths = HEAD_SIZE + places->count * RECORD_SIZE;
     uint64_t paths_size = places->size - paths;
@@ -213,5 +213,5 @@ bool collection_places_find(const struct collection_places *places, const uint8_
     }
     const uint8_t *record = records + low * RECORD_SIZE;
     return low < places->count && memcmp(record, digest, SHA256_SIZE) == 0 &&
-           read_place(places, record, ret_place);
+           places_read_place(places, record, ret_place);
 }

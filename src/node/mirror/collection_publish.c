@@ -23,7 +23,7 @@ struct publishing {
     struct err_detail *detail;
 };
 
-static enum err fail(const struct publishing *publishing, const char *path) {
+static enum err publish_fail(const struct publishing *publishing, const char *path) {
     int reason = errno;
     return err_set(publishing->detail, err_from_errno(reason), "%.180s: %s", path, strerror(reason));
 }
@@ -39,7 +39,7 @@ static enum err set_source(struct publishing *publishing) {
                    : err_set(publishing->detail, ERR_INVALID, "which directory is it?");
     }
     if (realpath(source, path) == NULL) {
-        return fail(publishing, source);
+        return publish_fail(publishing, source);
     }
     if (strlen(path) >= sizeof publishing->setup.directory) {
         return err_set(publishing->detail, ERR_LIMIT, "%.100s…: the path is too long", path);
@@ -75,7 +75,7 @@ static enum err open_all(struct publishing *publishing) {
     const char *source = publishing->setup.directory;
     publishing->source = open(source, DIRECTORY_FLAGS);
     if (publishing->source < 0) {
-        return fail(publishing, source);
+        return publish_fail(publishing, source);
     }
     enum err err = collection_setup_write(config->directory, &publishing->setup, publishing->detail);
     if (err != ERR_OK) {
@@ -84,13 +84,13 @@ static enum err open_all(struct publishing *publishing) {
     collection_setup_path(config->directory, config->name, NULL, path);
     publishing->root = open(path, DIRECTORY_FLAGS | O_NOFOLLOW);
     if (publishing->root < 0) {
-        return fail(publishing, path);
+        return publish_fail(publishing, path);
     }
     if (flock(publishing->root, LOCK_EX | LOCK_NB) != 0) {
         return err_set(publishing->detail, ERR_BUSY, "\"%s\" is just being published", config->name);
     }
     publishing->nodes.directory = openat(publishing->root, "nodes", DIRECTORY_FLAGS | O_NOFOLLOW);
-    return publishing->nodes.directory >= 0 ? ERR_OK : fail(publishing, path);
+    return publishing->nodes.directory >= 0 ? ERR_OK : publish_fail(publishing, path);
 }
 
 static enum err read_before(struct publishing *publishing) {
@@ -155,8 +155,8 @@ static enum err scan(struct publishing *publishing, struct collection_publish_re
     return err;
 }
 
-static void sign(const void *signer, const char *context, struct bytes message,
-                 uint8_t out[VERSION_SIGNATURE_SIZE]) {
+static void publish_sign(const void *signer, const char *context, struct bytes message,
+                         uint8_t out[VERSION_SIGNATURE_SIZE]) {
     identity_sign(signer, context, message, out);
 }
 
@@ -165,12 +165,12 @@ static enum err write_version(struct publishing *publishing, struct version *ver
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     char name[NAME_SIZE];
     snprintf(name, sizeof name, "places.%ju", (uintmax_t)version->number);
-    version_sign(version, sign, config->identity);
+    version_sign(version, publish_sign, config->identity);
     enum err err = collection_places_write(collection_setup_path(config->directory, config->name, name, path),
                                            manifest_files_source(&publishing->nodes), &version->root,
                                            publishing->detail);
     if (err == ERR_OK && syncfs(publishing->root) != 0) {
-        err = fail(publishing, path);
+        err = publish_fail(publishing, path);
     }
     return err == ERR_OK ? collection_setup_write_version(config->directory, config->name, "version", version,
                                                           publishing->detail)
@@ -188,7 +188,7 @@ static void clean(struct publishing *publishing, const struct version *version) 
     }
 }
 
-static enum err publish(struct publishing *publishing, struct collection_publish_result *result) {
+static enum err publish_publish(struct publishing *publishing, struct collection_publish_result *result) {
     struct version *version = &result->version;
     version->time_us = clock_wall_us(publishing->config->clock); /* before anything is looked at */
     enum err err = read_setup(publishing);
@@ -223,7 +223,7 @@ enum err collection_publish(const struct collection_publish_config *config,
     publishing->config = config;
     publishing->detail = detail;
     publishing->root = publishing->source = publishing->nodes.directory = -1;
-    enum err err = publish(publishing, ret_result);
+    enum err err = publish_publish(publishing, ret_result);
     int files[] = {publishing->nodes.directory, publishing->source, publishing->root};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         if (files[i] >= 0) {

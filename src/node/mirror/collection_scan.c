@@ -38,24 +38,24 @@ struct scan {
     char target[PATH_RULE_SIZE_MAX + 1];
 };
 
-static struct bytes path_of(const struct scan *scan) {
+static struct bytes scan_path_of(const struct scan *scan) {
     return bytes_of(scan->path, scan->path_size);
 }
 
-static enum err fail(struct scan *scan, enum err err, const char *reason) {
-    struct bytes path = path_of(scan);
+static enum err scan_fail(struct scan *scan, enum err err, const char *reason) {
+    struct bytes path = scan_path_of(scan);
     return err_set(scan->detail, err, "%.*s: %s", path.size < 150 ? (int)path.size : 150,
                    (const char *)path.data, reason);
 }
 
 static enum err fail_errno(struct scan *scan) {
     int number = errno;
-    return fail(scan, err_from_errno(number), strerror(number));
+    return scan_fail(scan, err_from_errno(number), strerror(number));
 }
 
 static void remark(struct scan *scan, const char *text) {
     if (scan->config->remark != NULL) {
-        scan->config->remark(scan->config->context, path_of(scan), text);
+        scan->config->remark(scan->config->context, scan_path_of(scan), text);
     }
 }
 
@@ -125,7 +125,7 @@ static int64_t time_us(struct timespec time) {
     return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 
-static void describe(const struct stat *stat, struct manifest_entry *entry) {
+static void scan_describe(const struct stat *stat, struct manifest_entry *entry) {
     entry->mode = (uint16_t)(stat->st_mode & MANIFEST_MODE_MAX);
     entry->time_us = time_us(stat->st_mtim);
     entry->size = S_ISREG(stat->st_mode) ? (uint64_t)stat->st_size : 0;
@@ -140,7 +140,8 @@ static bool is_still(const struct scan *scan, const struct stat *before, const s
            time_us(before->st_ctim) == time_us(after->st_ctim);
 }
 
-static enum err read_file(struct scan *scan, int parent, const char *name, struct manifest_entry *entry) {
+static enum err scan_read_file(struct scan *scan, int parent, const char *name,
+                               struct manifest_entry *entry) {
     for (unsigned attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
         struct stat before;
         struct stat after;
@@ -166,21 +167,21 @@ static enum err read_file(struct scan *scan, int parent, const char *name, struc
                         size == (uint64_t)before.st_size;
         close(file);
         if (err != ERR_OK || is_whole) {
-            describe(&before, entry);
+            scan_describe(&before, entry);
             scan->stat.read_count++;
             scan->stat.read_size += size;
             return err;
         }
     }
-    return fail(scan, ERR_BUSY, "it does not stop changing while it is read");
+    return scan_fail(scan, ERR_BUSY, "it does not stop changing while it is read");
 }
 
 /* ---- entries ---- */
 
-static enum err add(struct scan *scan, const struct manifest_entry *entry) {
+static enum err scan_add(struct scan *scan, const struct manifest_entry *entry) {
     enum err err = manifest_writer_add(scan->writer, entry);
     if (err == ERR_INVALID) {
-        return fail(scan, err, manifest_writer_fault(scan->writer));
+        return scan_fail(scan, err, manifest_writer_fault(scan->writer));
     }
     if (err == ERR_OK && case_watch_meets(&scan->cases, entry->path)) {
         remark(scan, "differs only by case from another name: one of them is lost where that is the same");
@@ -189,7 +190,7 @@ static enum err add(struct scan *scan, const struct manifest_entry *entry) {
 }
 
 static enum err add_read_file(struct scan *scan, const struct manifest_entry *entry) {
-    enum err err = add(scan, entry);
+    enum err err = scan_add(scan, entry);
     const struct manifest_ref *chunks = (const struct manifest_ref *)(const void *)scan->chunks.data;
     size_t count = manifest_has_chunks(entry) ? scan->chunks.size / sizeof *chunks : 0;
     for (size_t i = 0; i < count && err == ERR_OK; i++) {
@@ -205,7 +206,7 @@ static const struct manifest_entry *find_old(struct scan *scan, enum err *ret_er
         return NULL;
     }
     while (scan->old.kind != MANIFEST_END && *ret_err == ERR_OK) {
-        int order = path_rule_compare(scan->old.path, path_of(scan));
+        int order = path_rule_compare(scan->old.path, scan_path_of(scan));
         if (order >= 0) {
             return order == 0 ? &scan->old : NULL;
         }
@@ -222,7 +223,7 @@ static bool is_unchanged(const struct scan *scan, const struct manifest_entry *o
 
 static enum err add_old_file(struct scan *scan, const struct manifest_entry *entry) {
     struct manifest_ref chunk;
-    enum err err = add(scan, entry);
+    enum err err = scan_add(scan, entry);
     while (err == ERR_OK && manifest_has_chunks(entry)) {
         err = manifest_reader_next_chunk(scan->before, &chunk);
         if (err != ERR_OK || chunk.size == 0) {
@@ -244,7 +245,7 @@ static enum err scan_file(struct scan *scan, int parent, const char *name, const
         memcpy(entry->digest, old->digest, sizeof entry->digest);
         return add_old_file(scan, entry);
     }
-    err = read_file(scan, parent, name, entry);
+    err = scan_read_file(scan, parent, name, entry);
     return err == ERR_OK ? add_read_file(scan, entry) : err;
 }
 
@@ -259,12 +260,12 @@ static enum err scan_link(struct scan *scan, int parent, const char *name, struc
     if (fault == NULL) {
         fault = manifest_entry_fault(entry);
     }
-    return fault != NULL ? leave_out(scan, fault) : add(scan, entry);
+    return fault != NULL ? leave_out(scan, fault) : scan_add(scan, entry);
 }
 
 /* ---- directories ---- */
 
-static int compare_names(const void *a, const void *b) {
+static int scan_compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
@@ -294,7 +295,7 @@ static enum err list_names(struct scan *scan, int directory, struct buf *text, c
         names[i] = at;
         at += strlen(at) + 1;
     }
-    qsort(names, count, sizeof *names, compare_names);
+    qsort(names, count, sizeof *names, scan_compare_names);
     *ret_names = names;
     *ret_count = count;
     return ERR_OK;
@@ -309,7 +310,7 @@ static enum err scan_inside(struct scan *scan, int parent, const char *name) {
 
 static enum err scan_entry(struct scan *scan, int parent, const char *name) {
     struct stat stat;
-    struct manifest_entry entry = {.path = path_of(scan)};
+    struct manifest_entry entry = {.path = scan_path_of(scan)};
     const char *fault = path_rule_fault(entry.path);
     if (fault != NULL) {
         return leave_out(scan, fault);
@@ -320,7 +321,7 @@ static enum err scan_entry(struct scan *scan, int parent, const char *name) {
     if (fstatat(parent, name, &stat, AT_SYMLINK_NOFOLLOW) != 0) {
         return errno == ENOENT ? ERR_OK : fail_errno(scan); /* gone since it was listed */
     }
-    describe(&stat, &entry);
+    scan_describe(&stat, &entry);
     if (S_ISREG(stat.st_mode)) {
         entry.kind = MANIFEST_FILE;
         return scan_file(scan, parent, name, &stat, &entry);
@@ -333,7 +334,7 @@ static enum err scan_entry(struct scan *scan, int parent, const char *name) {
         return leave_out(scan, "is neither file, directory nor link");
     }
     entry.kind = MANIFEST_DIRECTORY;
-    enum err err = add(scan, &entry);
+    enum err err = scan_add(scan, &entry);
     return err == ERR_OK ? scan_inside(scan, parent, name) : err;
 }
 
@@ -367,7 +368,7 @@ static enum err scan_directory(struct scan *scan, int directory) {
 
 /* ---- all of it ---- */
 
-static enum err prepare(struct scan *scan) {
+static enum err scan_prepare(struct scan *scan) {
     const struct collection_scan_config *config = scan->config;
     buf_init(&scan->chunks, CHUNKS_SIZE_MAX);
     chunker_init(&scan->chunker);
@@ -393,7 +394,7 @@ static enum err prepare(struct scan *scan) {
     return err;
 }
 
-static void end(struct scan *scan) {
+static void scan_end(struct scan *scan) {
     manifest_writer_free(scan->writer);
     manifest_reader_free(scan->before);
     sha256_done(&scan->file_hash);
@@ -413,13 +414,13 @@ enum err collection_scan(const struct collection_scan_config *config, struct man
     }
     scan->config = config;
     scan->detail = detail;
-    enum err err = prepare(scan);
+    enum err err = scan_prepare(scan);
     int directory = err == ERR_OK ? openat(config->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (err == ERR_OK) {
         err = directory >= 0 ? scan_directory(scan, directory) : fail_errno(scan);
     }
     err = err == ERR_OK ? manifest_writer_finish(scan->writer, ret_root, ret_totals) : err;
     *ret_stat = scan->stat;
-    end(scan);
+    scan_end(scan);
     return err;
 }

@@ -176,7 +176,8 @@ bool collection_setup_parse(struct bytes text, const char *name, struct collecti
     return is_sound;
 }
 
-static enum err read_file(const char *path, struct buf *out, const char *name, struct err_detail *detail) {
+static enum err setup_read_file(const char *path, struct buf *out, const char *name,
+                                struct err_detail *detail) {
     buf_init(out, FILE_SIZE_MAX);
     enum err err = whole_file_read(path, out, detail);
     return err == ERR_NOT_FOUND ? err_set(detail, err, "there is no collection \"%.63s\" here", name) : err;
@@ -190,7 +191,8 @@ enum err collection_setup_read(const char *directory, const char *name, struct c
         return err_set(detail, ERR_INVALID,
                        "names of collections are 1 to 63 of a-z 0-9 . _ -, without a dot in front");
     }
-    enum err err = read_file(collection_setup_path(directory, name, "setup.json", path), &text, name, detail);
+    enum err err =
+        setup_read_file(collection_setup_path(directory, name, "setup.json", path), &text, name, detail);
     if (err == ERR_OK && !collection_setup_parse(buf_bytes(&text), name, ret_setup)) {
         err = err_set(detail, ERR_CORRUPT, "%.200s is damaged", path);
     }
@@ -210,7 +212,7 @@ enum err collection_setup_remove(const char *directory, const char *name, struct
                              : err_set(detail, err_from_errno(errno), "%.180s: %s", path, strerror(errno));
 }
 
-static int compare_names(const void *a, const void *b) {
+static int setup_compare_names(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
@@ -230,7 +232,7 @@ size_t collection_setup_names(const char *directory,
     if (opened != NULL) {
         closedir(opened);
     }
-    qsort(names, count, sizeof *names, compare_names);
+    qsort(names, count, sizeof *names, setup_compare_names);
     return count;
 }
 
@@ -254,7 +256,7 @@ enum err collection_setup_read_version(const char *directory, const char *name, 
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     struct buf text;
     struct err_detail reason = {0};
-    enum err err = read_file(collection_setup_path(directory, name, file, path), &text, name, detail);
+    enum err err = setup_read_file(collection_setup_path(directory, name, file, path), &text, name, detail);
     if (err == ERR_OK) {
         err = version_read(buf_bytes(&text), identity_verify, ret_version, &reason);
         if (err != ERR_OK) {

@@ -25,7 +25,7 @@ struct making {
     uint8_t chunk[CHUNKER_SIZE_MAX];
 };
 
-static enum err fail(struct making *making, struct bytes path) {
+static enum err tree_fail(struct making *making, struct bytes path) {
     int reason = errno;
     return err_set(making->detail, err_from_errno(reason), "%.*s: %s", path.size < 150 ? (int)path.size : 150,
                    (const char *)path.data, strerror(reason));
@@ -98,22 +98,22 @@ static enum err write_chunks(struct making *making, int file, const struct manif
         }
         sha256_update(&making->sha256, bytes_of(making->chunk, chunk.size));
         if (!whole_file_write_all(file, bytes_of(making->chunk, chunk.size))) {
-            return fail(making, entry->path);
+            return tree_fail(making, entry->path);
         }
     }
 }
 
-static enum err write_file(struct making *making, const struct manifest_entry *entry) {
+static enum err tree_write_file(struct making *making, const struct manifest_entry *entry) {
     struct timespec times[2];
     int file =
         collection_path_open(&making->after, entry->path, O_WRONLY | O_CREAT | O_EXCL, S_IRUSR | S_IWUSR);
     if (file < 0) {
-        return fail(making, entry->path);
+        return tree_fail(making, entry->path);
     }
     enum err err = write_chunks(making, file, entry);
     times_of(entry, times);
     if (err == ERR_OK && (fchmod(file, entry->mode | USED_FILE_MODE) != 0 || futimens(file, times) != 0)) {
-        err = fail(making, entry->path);
+        err = tree_fail(making, entry->path);
     }
     close(file);
     making->stat.written_count++;
@@ -133,7 +133,7 @@ static enum err make_link(struct making *making, const struct manifest_entry *en
     int parent = collection_path_parent(&making->after, entry->path, name);
     if (parent < 0 || symlinkat(target, parent, name) != 0 ||
         utimensat(parent, name, times, AT_SYMLINK_NOFOLLOW) != 0) {
-        return fail(making, entry->path);
+        return tree_fail(making, entry->path);
     }
     return ERR_OK;
 }
@@ -141,7 +141,7 @@ static enum err make_link(struct making *making, const struct manifest_entry *en
 static enum err make_directory(struct making *making, const struct manifest_entry *entry) {
     char name[PATH_RULE_COMPONENT_SIZE_MAX + 1];
     int parent = collection_path_parent(&making->after, entry->path, name);
-    return parent < 0 || mkdirat(parent, name, S_IRWXU) != 0 ? fail(making, entry->path) : ERR_OK;
+    return parent < 0 || mkdirat(parent, name, S_IRWXU) != 0 ? tree_fail(making, entry->path) : ERR_OK;
 }
 
 static enum err make_entry(struct making *making, const struct manifest_change *change) {
@@ -155,7 +155,7 @@ static enum err make_entry(struct making *making, const struct manifest_change *
         bool is_linked = change->kind == MANIFEST_SAME
                              ? link_file(making, entry->path, entry)
                              : change->kind != MANIFEST_TOUCHED && link_renamed(making, entry);
-        return is_linked ? ERR_OK : write_file(making, entry);
+        return is_linked ? ERR_OK : tree_write_file(making, entry);
     }
     default:
         return ERR_OK;
@@ -196,7 +196,7 @@ static enum err finish_directories(struct making *making, const struct manifest_
         times_of(&entry, times);
         bool is_done = directory >= 0 && futimens(directory, times) == 0 &&
                        fchmod(directory, entry.mode | USED_DIRECTORY_MODE) == 0;
-        err = is_done ? ERR_OK : fail(making, entry.path);
+        err = is_done ? ERR_OK : tree_fail(making, entry.path);
         if (directory >= 0) {
             close(directory);
         }
@@ -207,7 +207,7 @@ static enum err finish_directories(struct making *making, const struct manifest_
     return err;
 }
 
-static enum err prepare(struct making *making) {
+static enum err tree_prepare(struct making *making) {
     enum err err = sha256_init(&making->sha256);
     err = err == ERR_OK ? manifest_reader_new(&making->readers[1]) : err;
     if (err == ERR_OK && making->tree->before >= 0) {
@@ -227,7 +227,7 @@ enum err collection_tree_make(const struct collection_tree *tree, const struct m
     making->detail = detail;
     collection_path_init(&making->after, tree->directory);
     collection_path_init(&making->before, tree->before);
-    enum err err = prepare(making);
+    enum err err = tree_prepare(making);
     err = err == ERR_OK ? make_all(making, root) : err;
     err = err == ERR_OK ? finish_directories(making, root) : err;
     *ret_stat = making->stat;

@@ -14,21 +14,21 @@
 
 enum { NAME_SIZE = 2 * SHA256_SIZE + 1, NODES_MAX = 4 << 20, MODE = 0600 };
 
-static const char *name_of(const uint8_t digest[SHA256_SIZE], char out[NAME_SIZE]) {
+static const char *manifest_name_of(const uint8_t digest[SHA256_SIZE], char out[NAME_SIZE]) {
     return hex_encode(bytes_of(digest, SHA256_SIZE), out);
 }
 
 bool manifest_files_have(const struct manifest_files *nodes, const struct manifest_ref *ref) {
     char name[NAME_SIZE];
     struct stat stat;
-    return fstatat(nodes->directory, name_of(ref->digest, name), &stat, AT_SYMLINK_NOFOLLOW) == 0 &&
+    return fstatat(nodes->directory, manifest_name_of(ref->digest, name), &stat, AT_SYMLINK_NOFOLLOW) == 0 &&
            S_ISREG(stat.st_mode) && stat.st_size == (off_t)ref->size;
 }
 
 enum err manifest_files_read(const struct manifest_files *nodes, const uint8_t digest[SHA256_SIZE],
                              uint8_t *memory, size_t *ret_size) {
     char name[NAME_SIZE];
-    int file = openat(nodes->directory, name_of(digest, name), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int file = openat(nodes->directory, manifest_name_of(digest, name), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0) {
         return err_from_errno(errno);
     }
@@ -43,7 +43,7 @@ enum err manifest_files_read(const struct manifest_files *nodes, const uint8_t d
 
 static void manifest_files_remove(const struct manifest_files *nodes, const uint8_t digest[SHA256_SIZE]) {
     char name[NAME_SIZE];
-    unlinkat(nodes->directory, name_of(digest, name), 0);
+    unlinkat(nodes->directory, manifest_name_of(digest, name), 0);
 }
 
 enum err manifest_files_put(const struct manifest_files *nodes, const struct manifest_ref *ref,
@@ -53,7 +53,7 @@ enum err manifest_files_put(const struct manifest_files *nodes, const struct man
     if (manifest_files_have(nodes, ref)) {
         return ERR_OK;
     }
-    snprintf(beside, sizeof beside, "%s.new", name_of(ref->digest, name));
+    snprintf(beside, sizeof beside, "%s.new", manifest_name_of(ref->digest, name));
     int file = openat(nodes->directory, beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, MODE);
     if (file < 0) {
         return err_from_errno(errno);
@@ -68,7 +68,7 @@ enum err manifest_files_put(const struct manifest_files *nodes, const struct man
 
 /* ---- for readers and writers ---- */
 
-static enum err get(void *context, const struct manifest_ref *ref, uint8_t *memory) {
+static enum err manifest_get(void *context, const struct manifest_ref *ref, uint8_t *memory) {
     const struct manifest_files *nodes = context;
     size_t size;
     if (!manifest_files_have(nodes, ref)) {
@@ -78,16 +78,16 @@ static enum err get(void *context, const struct manifest_ref *ref, uint8_t *memo
     return err == ERR_OK && size != ref->size ? ERR_NOT_FOUND : err;
 }
 
-static enum err put(void *context, const struct manifest_ref *ref, struct bytes node) {
+static enum err manifest_put(void *context, const struct manifest_ref *ref, struct bytes node) {
     return manifest_files_put(context, ref, node);
 }
 
 struct manifest_source manifest_files_source(const struct manifest_files *nodes) {
-    return (struct manifest_source){.context = (void *)nodes, .get = get};
+    return (struct manifest_source){.context = (void *)nodes, .get = manifest_get};
 }
 
 struct manifest_sink manifest_files_sink(const struct manifest_files *nodes) {
-    return (struct manifest_sink){.context = (void *)nodes, .put = put};
+    return (struct manifest_sink){.context = (void *)nodes, .put = manifest_put};
 }
 
 /* ---- the tree of them ---- */
@@ -102,10 +102,11 @@ struct walk {
 };
 
 /* A node that is there and sound, into memory. Otherwise it is noted as missing, and *ret_size is 0. */
-static enum err look(struct walk *walk, const struct manifest_ref *ref, uint8_t *memory, size_t *ret_size) {
+static enum err manifest_look(struct walk *walk, const struct manifest_ref *ref, uint8_t *memory,
+                              size_t *ret_size) {
     uint8_t digest[SHA256_SIZE];
     *ret_size = 0;
-    if (get((void *)walk->nodes, ref, memory) == ERR_OK) {
+    if (manifest_get((void *)walk->nodes, ref, memory) == ERR_OK) {
         sha256_digest(&walk->sha256, bytes_of(memory, ref->size), digest);
         if (memcmp(digest, ref->digest, SHA256_SIZE) == 0) {
             *ret_size = ref->size;
@@ -140,7 +141,7 @@ static enum err walk_node(struct walk *walk, const struct manifest_ref *ref, uns
     }
     uint8_t *memory = malloc(MANIFEST_NODE_SIZE_MAX);
     enum err err = memory != NULL ? note_seen(walk, ref) : ERR_MEMORY;
-    err = err == ERR_OK ? look(walk, ref, memory, &size) : err;
+    err = err == ERR_OK ? manifest_look(walk, ref, memory, &size) : err;
     if (err == ERR_OK && size > 0) {
         wire_reader_init(&reader, bytes_of(memory, size));
         unsigned level = manifest_read_header(&reader);

@@ -56,7 +56,7 @@ static void forget_asked(struct mirror_driver_event *event) {
     pthread_mutex_unlock(&driver->lock);
 }
 
-static void on_answer(void *context, enum err err, struct bytes answer) {
+static void mirror_on_answer(void *context, enum err err, struct bytes answer) {
     struct mirror_driver_event *event = context;
     event->err = err;
     buf_put(&event->answer, answer);
@@ -69,9 +69,9 @@ static void on_answer(void *context, enum err err, struct bytes answer) {
 static void run(void *context) {
     struct mirror_driver_event *event = context;
     enum err err = peer_rpc_call(event->driver->config.peer_rpc, &event->peer, PEER_RPC_MIRROR,
-                                 buf_bytes(&event->question), event->timeout_ms, on_answer, event);
+                                 buf_bytes(&event->question), event->timeout_ms, mirror_on_answer, event);
     if (err != ERR_OK) {
-        on_answer(event, err, bytes_of(NULL, 0));
+        mirror_on_answer(event, err, bytes_of(NULL, 0));
     }
 }
 
@@ -87,7 +87,7 @@ void mirror_driver_ask(struct mirror_driver_event *event) {
     enum err err = event->question.err;
     err = err == ERR_OK ? peer_rpc_post(driver->config.peer_rpc, run, event) : err;
     if (err != ERR_OK) {
-        on_answer(event, err, bytes_of(NULL, 0));
+        mirror_on_answer(event, err, bytes_of(NULL, 0));
     }
 }
 
@@ -314,7 +314,7 @@ static void free_mirror(struct mirror_driver_mirror *mirror) {
     free(mirror);
 }
 
-static struct mirror_driver_mirror *find(const struct mirror_driver *driver, const char *name) {
+static struct mirror_driver_mirror *mirror_find(const struct mirror_driver *driver, const char *name) {
     for (size_t i = 0; i < driver->mirrors_count; i++) {
         if (strcmp(driver->mirrors[i]->setup.name, name) == 0) {
             return driver->mirrors[i];
@@ -333,10 +333,10 @@ static bool is_same_setup(const struct collection_setup *a, const struct collect
     return is_same;
 }
 
-static void look_at(struct mirror_driver *driver, const char *name) {
+static void mirror_look_at(struct mirror_driver *driver, const char *name) {
     struct collection_setup setup;
     struct err_detail detail = {0};
-    struct mirror_driver_mirror *mirror = find(driver, name);
+    struct mirror_driver_mirror *mirror = mirror_find(driver, name);
     if (collection_setup_read(driver->config.directory, name, &setup, &detail) != ERR_OK) {
         return;
     }
@@ -389,7 +389,7 @@ static void look_at_files(struct mirror_driver *driver) {
         driver->mirrors[i]->is_listed = names == NULL;
     }
     for (size_t i = 0; i < count; i++) {
-        look_at(driver, names[i]);
+        mirror_look_at(driver, names[i]);
     }
     free(names);
     remove_unlisted(driver);
@@ -467,7 +467,7 @@ static void take_heard(struct mirror_driver_mirror *mirror, const struct mirror_
 }
 
 static void take_event(struct mirror_driver *driver, struct mirror_driver_event *event) {
-    struct mirror_driver_mirror *mirror = find(driver, event->name);
+    struct mirror_driver_mirror *mirror = mirror_find(driver, event->name);
     if (mirror == NULL) {
         return;
     }

@@ -185,7 +185,7 @@ static enum err answer_version(struct mirror_driver *driver, const struct peer *
  * it gives each chunk twice; a third one asks the others, and comes back if that is of no use. When
  * nobody has asked for a while, the wave is over and it is counted anew.
  */
-static uint8_t *count_of(struct mirror_driver_mirror *mirror, const uint8_t digest[SHA256_SIZE]) {
+static uint8_t *mirror_count_of(struct mirror_driver_mirror *mirror, const uint8_t digest[SHA256_SIZE]) {
     if (!collection_setup_publishes(&mirror->setup) || !collection_lists(mirror->collection, digest) ||
         map_reserve(&mirror->given, mirror->given.count + 1) != ERR_OK) {
         return NULL;
@@ -202,8 +202,9 @@ static void begin_wave(struct mirror_driver_mirror *mirror) {
 }
 
 /* As many of the digests as fit, from the first on. Under the lock. */
-static enum err give(struct mirror_driver_mirror *mirror, const struct mirror_driver_question *question,
-                     uint8_t *memory, struct buf *answer) {
+static enum err mirror_give(struct mirror_driver_mirror *mirror,
+                            const struct mirror_driver_question *question, uint8_t *memory,
+                            struct buf *answer) {
     bool may_come = false;
     size_t given_size = 0;
     begin_wave(mirror);
@@ -211,7 +212,7 @@ static enum err give(struct mirror_driver_mirror *mirror, const struct mirror_dr
     for (size_t i = 0; i < question->digests_count; i++) {
         const uint8_t *digest = question->digests.data + i * SHA256_SIZE;
         size_t size = 0;
-        uint8_t *count = count_of(mirror, digest);
+        uint8_t *count = mirror_count_of(mirror, digest);
         if (count != NULL && *count >= GIVEN_TIMES && !question->is_needed) {
             mirror_driver_put_no_chunk(answer, true);
             mirror->withheld_count++;
@@ -257,7 +258,7 @@ static enum err answer_chunks(struct mirror_driver *driver, const struct peer *f
     bool is_busy = is_allowed && mirror != NULL && !has_allowance(driver);
     enum err err = !is_allowed      ? err_set(detail, ERR_PERMISSION, NOT_FOR_YOU)
                    : is_busy        ? ERR_BUSY
-                   : mirror != NULL ? give(mirror, question, memory, answer)
+                   : mirror != NULL ? mirror_give(mirror, question, memory, answer)
                                     : err_set(detail, ERR_NOT_FOUND, "no such collection here");
     pthread_mutex_unlock(&driver->lock);
     free(memory);

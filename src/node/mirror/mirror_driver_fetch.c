@@ -151,7 +151,7 @@ static enum err outcome(const struct mirror_driver_mirror *mirror,
     return transfer->missing_count > 0 ? ERR_NOT_FOUND : is_silent || is_part ? ERR_BUSY : ERR_OK;
 }
 
-static void finish(struct mirror_driver_mirror *mirror, struct mirror_driver_transfer *transfer) {
+static void fetch_finish(struct mirror_driver_mirror *mirror, struct mirror_driver_transfer *transfer) {
     const struct mirror_driver_config *config = &mirror->driver->config;
     uint64_t now_us = mirror_driver_now_us(mirror->driver);
     enum err err = outcome(mirror, transfer);
@@ -211,13 +211,13 @@ static void ask_next(struct mirror_driver_mirror *mirror, struct mirror_driver_t
     mirror_driver_ask(event);
 }
 
-static void go_on(struct mirror_driver_mirror *mirror, struct mirror_driver_transfer *transfer) {
+static void fetch_go_on(struct mirror_driver_mirror *mirror, struct mirror_driver_transfer *transfer) {
     while (transfer->err == ERR_OK && !transfer->is_given_up && transfer->asked_count < transfer->count &&
            transfer->under_way_count < MIRROR_DRIVER_UNDER_WAY_MAX) {
         ask_next(mirror, transfer);
     }
     if (transfer->under_way_count == 0) {
-        finish(mirror, transfer);
+        fetch_finish(mirror, transfer);
     }
 }
 
@@ -296,7 +296,7 @@ void mirror_driver_fetch(struct mirror_driver_mirror *mirror, const struct mirro
     transfer->next = mirror->transfers;
     mirror->transfers = transfer;
     tell_use(mirror, task);
-    go_on(mirror, transfer);
+    fetch_go_on(mirror, transfer);
 }
 
 void mirror_driver_cancel(struct mirror_driver_mirror *mirror, const struct mirror_task *task) {
@@ -309,8 +309,8 @@ void mirror_driver_cancel(struct mirror_driver_mirror *mirror, const struct mirr
 
 /* ---- what comes ---- */
 
-static void blame(const struct mirror_driver_mirror *mirror, const struct mirror_driver_transfer *transfer,
-                  const char *sentence) {
+static void fetch_blame(const struct mirror_driver_mirror *mirror,
+                        const struct mirror_driver_transfer *transfer, const char *sentence) {
     const struct mirror_driver_config *config = &mirror->driver->config;
     config->blame(config->context, &transfer->source, sentence);
 }
@@ -338,7 +338,7 @@ static void take_one(struct mirror_driver_mirror *mirror, struct mirror_driver_t
     }
     transfer->err = err;
     if (err == ERR_MISMATCH) {
-        blame(mirror, transfer, "gives bytes of a collection that are not those of their digest");
+        fetch_blame(mirror, transfer, "gives bytes of a collection that are not those of their digest");
     } else {
         mirror_driver_note(mirror->driver, "collection %s: what came cannot be kept: %s", mirror->setup.name,
                            err_text(err));
@@ -359,8 +359,8 @@ static void tell_parts(struct mirror_driver_mirror *mirror, const uint32_t *item
 }
 
 /* What the answer does not reach did not fit: it is wanted as before. */
-static void take_answer(struct mirror_driver_mirror *mirror, struct mirror_driver_transfer *transfer,
-                        const struct mirror_driver_event *event) {
+static void fetch_take_answer(struct mirror_driver_mirror *mirror, struct mirror_driver_transfer *transfer,
+                              const struct mirror_driver_event *event) {
     struct wire_reader reader;
     wire_reader_init(&reader, buf_bytes(&event->answer));
     bool may_come = wire_read_bool(&reader);
@@ -380,7 +380,7 @@ static void take_answer(struct mirror_driver_mirror *mirror, struct mirror_drive
     }
     if (transfer->err == ERR_OK && wire_reader_finish(&reader, NULL) != ERR_OK) {
         transfer->err = ERR_INVALID;
-        blame(mirror, transfer, "answers a question about a collection with what is no answer");
+        fetch_blame(mirror, transfer, "answers a question about a collection with what is no answer");
     }
     tell_parts(mirror, transfer->items + event->first, taken);
     if (transfer->is_given_up) {
@@ -402,9 +402,9 @@ void mirror_driver_take_chunks(struct mirror_driver_mirror *mirror, const struct
     } else if (event->err != ERR_OK) {
         transfer->err = transfer->err == ERR_OK ? event->err : transfer->err;
     } else {
-        take_answer(mirror, transfer, event);
+        fetch_take_answer(mirror, transfer, event);
     }
-    go_on(mirror, transfer);
+    fetch_go_on(mirror, transfer);
 }
 
 /* ---- the end ---- */

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "node/mirror/mirror_driver_state.h"
 
-static void put_version(const char *title, const struct version *version, struct json *json) {
+static void mirror_put_version(const char *title, const struct version *version, struct json *json) {
     if (version == NULL) {
         json_none(json, title);
         return;
@@ -68,13 +68,13 @@ static const char *role_of(const struct mirror_driver_mirror *mirror) {
     return collection_setup_publishes(&mirror->setup) ? "publisher" : "subscriber";
 }
 
-static const char *state_of(const struct mirror_driver_mirror *mirror) {
+static const char *mirror_state_of(const struct mirror_driver_mirror *mirror) {
     return mirror->mirror != NULL        ? mirror_phases[mirror_phase(mirror->mirror)]
            : mirror->setup.has_publisher ? "closed"
                                          : "looking";
 }
 
-static void put_mirror(const struct mirror_driver_mirror *mirror, struct json *json) {
+static void mirror_put_mirror(const struct mirror_driver_mirror *mirror, struct json *json) {
     const struct mirror_driver *driver = mirror->driver;
     char key[IDENTITY_TEXT_SIZE] = "";
     if (mirror->setup.has_publisher) {
@@ -84,11 +84,11 @@ static void put_mirror(const struct mirror_driver_mirror *mirror, struct json *j
     json_text(json, "name", mirror->setup.name);
     json_text(json, "publisher", key);
     json_text(json, "role", role_of(mirror));
-    json_text(json, "state", state_of(mirror));
+    json_text(json, "state", mirror_state_of(mirror));
     if (mirror->mirror != NULL) {
-        put_version("held", mirror_held(mirror->mirror), json);
-        put_version("target", mirror_target(mirror->mirror), json);
-        put_version("newest", mirror_newest(mirror->mirror), json);
+        mirror_put_version("held", mirror_held(mirror->mirror), json);
+        mirror_put_version("target", mirror_target(mirror->mirror), json);
+        mirror_put_version("newest", mirror_newest(mirror->mirror), json);
         put_progress(mirror, json);
     }
     JSON_COUNTS(json, {"given_size", mirror->given_size}, {"answers", mirror->answers_count},
@@ -137,7 +137,7 @@ static void view_state(const struct mirror_driver_mirror *mirror, char out[MIRRO
     bool has_target = mirror->mirror != NULL && mirror_target(mirror->mirror) != NULL;
     char until[MIRROR_DRIVER_UNTIL_SIZE];
     if (!has_target || mirror_limit_rate(limit, now_us) != 0) {
-        snprintf(out, MIRROR_VIEW_TEXT_SIZE_MAX, "%s", state_of(mirror));
+        snprintf(out, MIRROR_VIEW_TEXT_SIZE_MAX, "%s", mirror_state_of(mirror));
     } else if (mirror_driver_rates_until(limit, now_us, until)) {
         snprintf(out, MIRROR_VIEW_TEXT_SIZE_MAX, "waits until %s", until);
     } else {
@@ -186,7 +186,7 @@ static void put_all(struct mirror_driver *driver, struct json *json) {
     mirror_driver_rates_put(&driver->upload_limit, now_us, json, "upload");
     json_open_list(json, "mirrors");
     for (size_t i = 0; i < driver->mirrors_count; i++) {
-        put_mirror(driver->mirrors[i], json);
+        mirror_put_mirror(driver->mirrors[i], json);
     }
     json_close(json);
     json_close(json);

@@ -25,7 +25,7 @@ static enum err read_rate(struct bytes text, uint64_t *ret_rate, struct err_deta
 }
 
 /* HH:MM, up to 24:00. */
-static bool read_time(struct bytes text, uint16_t *ret_minute) {
+static bool rates_read_time(struct bytes text, uint16_t *ret_minute) {
     size_t colon = bytes_find_byte(text, ':');
     uint64_t hours;
     uint64_t minutes;
@@ -45,8 +45,8 @@ static enum err add_window(struct bytes text, struct mirror_limit *limit, struct
     struct bytes hours = bytes_slice(text, 0, space);
     size_t dash = bytes_find_byte(hours, '-');
     if (space >= text.size || dash >= hours.size ||
-        !read_time(bytes_slice(hours, 0, dash), &window.from_minute) ||
-        !read_time(bytes_skip(hours, dash + 1), &window.to_minute)) {
+        !rates_read_time(bytes_slice(hours, 0, dash), &window.from_minute) ||
+        !rates_read_time(bytes_skip(hours, dash + 1), &window.to_minute)) {
         return err_set(detail, ERR_INVALID, "\"%.*s\" is no window as 22:00-06:00 10 MB", BYTES_ARG(text));
     }
     enum err err = read_rate(bytes_trim(bytes_skip(text, space)), &window.rate, &reason);

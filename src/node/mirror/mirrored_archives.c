@@ -26,7 +26,7 @@ const char *mirrored_archives_index_name(const struct mirrored_archives_volume *
 
 /* ---- reading ---- */
 
-static bool read_number(const json_t *object, const char *name, uint64_t max, uint64_t *ret_number) {
+static bool mirrored_read_number(const json_t *object, const char *name, uint64_t max, uint64_t *ret_number) {
     const json_t *value = json_object_get(object, name);
     json_int_t number = json_integer_value(value);
     *ret_number = (uint64_t)number;
@@ -36,9 +36,9 @@ static bool read_number(const json_t *object, const char *name, uint64_t max, ui
 static bool read_volume(const json_t *object, struct mirrored_archives_volume *volume) {
     uint64_t name;
     uint64_t number;
-    bool is_sound = read_number(object, "volume", KEY_VOLUMES_MAX - 1, &name) &&
-                    read_number(object, "number", UINT16_MAX, &number) &&
-                    read_number(object, "mark", INT64_MAX, &volume->mark) &&
+    bool is_sound = mirrored_read_number(object, "volume", KEY_VOLUMES_MAX - 1, &name) &&
+                    mirrored_read_number(object, "number", UINT16_MAX, &number) &&
+                    mirrored_read_number(object, "mark", INT64_MAX, &volume->mark) &&
                     instance_is_mirrored((uint16_t)number) && volume->mark > 0;
     if (is_sound) {
         volume->name = (uint16_t)name;
@@ -51,7 +51,7 @@ static bool from_json(const json_t *object, struct mirrored_archives_file *file)
     const json_t *volumes = json_object_get(object, "volumes");
     const char *publisher = json_string_value(json_object_get(object, "publisher"));
     if (publisher == NULL || !identity_key_parse(bytes_of_string(publisher), file->publisher) ||
-        !read_number(object, "number", INT64_MAX, &file->number) ||
+        !mirrored_read_number(object, "number", INT64_MAX, &file->number) ||
         json_array_size(volumes) > MIRRORED_ARCHIVES_VOLUMES_MAX) {
         return false;
     }
@@ -159,7 +159,7 @@ const char *const mirrored_archives_phases[] = {
 
 /* ---- which there are ---- */
 
-static struct mirrored *find(const struct mirrored_archives *archives, const char *name) {
+static struct mirrored *mirrored_find(const struct mirrored_archives *archives, const char *name) {
     for (size_t i = 0; i < archives->mirrored_count; i++) {
         if (strcmp(archives->mirrored[i]->name, name) == 0) {
             return archives->mirrored[i];
@@ -169,8 +169,8 @@ static struct mirrored *find(const struct mirrored_archives *archives, const cha
 }
 
 /* The numbers that it had before are its again, unless another has them: somebody has copied a directory. */
-static void read_file(struct mirrored_archives *archives, struct mirrored *mirrored,
-                      const struct collection_setup *setup) {
+static void mirrored_read_file(struct mirrored_archives *archives, struct mirrored *mirrored,
+                               const struct collection_setup *setup) {
     struct mirrored_archives_file file;
     bool is_sound =
         mirrored_archives_file_read(archives->config.directory, mirrored->name, &file) == ERR_OK &&
@@ -208,9 +208,9 @@ static uint64_t number_of_tree(const struct mirrored_archives *archives, const c
     return is_his ? number : 0;
 }
 
-static void look_at(struct mirrored_archives *archives, const char *name) {
+static void mirrored_look_at(struct mirrored_archives *archives, const char *name) {
     struct collection_setup setup;
-    struct mirrored *mirrored = find(archives, name);
+    struct mirrored *mirrored = mirrored_find(archives, name);
     if (collection_setup_read(archives->config.directory, name, &setup, NULL) != ERR_OK ||
         collection_setup_publishes(&setup) || !setup.has_publisher) {
         return;
@@ -223,12 +223,12 @@ static void look_at(struct mirrored_archives *archives, const char *name) {
             return;
         }
         memcpy(mirrored->name, setup.name, sizeof mirrored->name);
-        read_file(archives, mirrored, &setup);
+        mirrored_read_file(archives, mirrored, &setup);
         pthread_mutex_lock(&archives->lock);
         archives->mirrored[archives->mirrored_count++] = mirrored;
         pthread_mutex_unlock(&archives->lock);
     } else if (mirrored->is_dropped) {
-        read_file(archives, mirrored, &setup);
+        mirrored_read_file(archives, mirrored, &setup);
     }
     mirrored->is_listed = memcmp(mirrored->file.publisher, setup.publisher, PEER_KEY_SIZE) == 0;
 }
@@ -275,7 +275,7 @@ static uint64_t mirrored_archives_look(void *context) {
         archives->mirrored[i]->is_listed = false;
     }
     for (size_t i = 0; i < count; i++) {
-        look_at(archives, names[i]);
+        mirrored_look_at(archives, names[i]);
     }
     free(names);
     drop_unlisted(archives);
@@ -321,7 +321,7 @@ void mirrored_archives_stop(struct mirrored_archives *archives) {
 
 void mirrored_archives_put(struct mirrored_archives *archives, const char *name, struct json *json) {
     pthread_mutex_lock(&archives->lock);
-    const struct mirrored *mirrored = find(archives, name);
+    const struct mirrored *mirrored = mirrored_find(archives, name);
     if (mirrored != NULL && mirrored->phase != MIRRORED_ARCHIVES_NONE) {
         bool is_indexing = mirrored->phase == MIRRORED_ARCHIVES_INDEXING;
         json_open(json, "archive");

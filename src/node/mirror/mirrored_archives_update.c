@@ -168,7 +168,7 @@ static enum err reach_backend(struct updating *updating, struct mirrored_archive
     return ERR_OK;
 }
 
-static enum err set_rules(struct updating *updating, struct backend *backend) {
+static enum err update_set_rules(struct updating *updating, struct backend *backend) {
     char tree[TREE_SIZE_MAX];
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     struct access_rules *rules;
@@ -274,7 +274,7 @@ static enum err update_volume(struct updating *updating, struct mirrored_archive
     struct backend *backend = NULL;
     bool can_go_on = false;
     enum err err = reach_backend(updating, volume, &backend);
-    err = err == ERR_OK ? set_rules(updating, backend) : err;
+    err = err == ERR_OK ? update_set_rules(updating, backend) : err;
     if (err == ERR_OK && volume->mark != 0) {
         err = is_grown(updating, volume, &can_go_on);
     }
@@ -318,7 +318,7 @@ static void drop_volumes(struct updating *updating) {
     file->volumes_count = kept;
 }
 
-static uint64_t count_captures(const struct updating *updating) {
+static uint64_t update_count_captures(const struct updating *updating) {
     const struct mirrored_archives_file *file = &updating->mirrored->file;
     uint64_t count = 0;
     for (size_t i = 0; i < file->volumes_count; i++) {
@@ -353,7 +353,7 @@ static enum err update(struct updating *updating) {
                                         &updating->detail);
 }
 
-static void blame(struct updating *updating, const char *what, const char *reason) {
+static void update_blame(struct updating *updating, const char *what, const char *reason) {
     const struct mirrored_archives_config *config = &updating->archives->config;
     char sentence[SENTENCE_SIZE_MAX];
     snprintf(sentence, sizeof sentence, "has published an archive as %s, version %ju, %s: %.200s",
@@ -361,7 +361,7 @@ static void blame(struct updating *updating, const char *what, const char *reaso
     config->blame(config->context, updating->mirrored->file.publisher, sentence);
 }
 
-static void tell(struct updating *updating, enum err err, uint64_t took_us) {
+static void update_tell(struct updating *updating, enum err err, uint64_t took_us) {
     const struct mirrored_archives_config *config = &updating->archives->config;
     const struct mirrored *mirrored = updating->mirrored;
     char sentence[SENTENCE_SIZE_MAX];
@@ -386,7 +386,7 @@ static bool is_refusal(enum err err) {
 static void take_outcome(struct updating *updating, enum err err, uint64_t took_us) {
     struct mirrored *mirrored = updating->mirrored;
     const struct volume_recovery *sum = &updating->sum;
-    uint64_t captures_count = err == ERR_OK ? count_captures(updating) : 0;
+    uint64_t captures_count = err == ERR_OK ? update_count_captures(updating) : 0;
     pthread_mutex_lock(&updating->archives->lock);
     mirrored->took_us = took_us;
     mirrored->records_count = sum->records_count;
@@ -425,11 +425,11 @@ void mirrored_archives_update(struct mirrored_archives *archives, struct mirrore
     mirrored->seen_number = number;
     mirrored->retry_at_us = err == ERR_OK || is_refusal(err) ? 0 : now_us + RETRY_US;
     take_outcome(&updating, err, took_us);
-    tell(&updating, err, took_us);
+    update_tell(&updating, err, took_us);
     if (is_refusal(err)) {
-        blame(&updating, "that cannot be used", err_detail_text(&updating.detail, err));
+        update_blame(&updating, "that cannot be used", err_detail_text(&updating.detail, err));
     } else if (err == ERR_OK && updating.sum.damaged_count > 0) {
-        blame(&updating, "with records that cannot be used", updating.sum.damage);
+        update_blame(&updating, "with records that cannot be used", updating.sum.damage);
     }
 }
 

@@ -242,7 +242,7 @@ static bool run_dial(struct proxy_connection *connection) {
 
 /* ---- the whole ---- */
 
-static bool step(struct proxy_connection *connection) {
+static bool proxy_step(struct proxy_connection *connection) {
     struct proxy_wire *client = connection->client;
     switch (connection->phase) {
     case PROXY_PHASE_HEAD:
@@ -307,7 +307,7 @@ void proxy_connection_run(void *context) {
         if (is_gone(connection)) {
             connection->phase = PROXY_PHASE_DEAD;
         } else {
-            goes_on = step(connection);
+            goes_on = proxy_step(connection);
         }
     }
     if (connection->phase == PROXY_PHASE_DEAD) {

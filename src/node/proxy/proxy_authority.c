@@ -164,7 +164,8 @@ static enum err parse_file(struct proxy_authority *authority, struct bytes text,
                              path);
 }
 
-static enum err load(struct proxy_authority *authority, const char *directory, struct err_detail *detail) {
+static enum err authority_load(struct proxy_authority *authority, const char *directory,
+                               struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
     struct stat stat_of_file;
     struct buf text;
@@ -234,7 +235,7 @@ enum err proxy_authority_open(const char *directory, const struct clock *clock,
     }
     authority->clock = clock;
     authority->hosts_key = EVP_EC_gen("P-256");
-    enum err err = authority->hosts_key == NULL ? ERR_MEMORY : load(authority, directory, detail);
+    enum err err = authority->hosts_key == NULL ? ERR_MEMORY : authority_load(authority, directory, detail);
     err = err == ERR_OK ? open_out(authority) : err;
     if (err != ERR_OK) {
         proxy_authority_free(authority);

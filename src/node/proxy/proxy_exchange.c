@@ -9,7 +9,7 @@
 
 static const uint64_t attempt_us = 2000000; /* then the host's next address is tried, where it has one */
 
-static void fail(struct proxy_origin *origin, enum err err, const char *reason) {
+static void exchange_fail(struct proxy_origin *origin, enum err err, const char *reason) {
     origin->state = PROXY_ORIGIN_FAILED;
     origin->err = err;
     snprintf(origin->reason, sizeof origin->reason, "%s", reason);
@@ -64,12 +64,12 @@ static void connect_next(struct proxy_connection *connection) {
     origin->address.port = (uint16_t)url_port_or_default(&origin->url);
     const char *sentence = refusal(proxy, origin, &origin->address);
     if (sentence != NULL) {
-        fail(origin, ERR_PERMISSION, sentence);
+        exchange_fail(origin, ERR_PERMISSION, sentence);
         return;
     }
     origin->wire = proxy_wire_new(&proxy->loop.uv, proxy_connection_run, connection);
     if (origin->wire == NULL) {
-        fail(origin, ERR_MEMORY, err_text(ERR_MEMORY));
+        exchange_fail(origin, ERR_MEMORY, err_text(ERR_MEMORY));
         return;
     }
     origin->state = PROXY_ORIGIN_CONNECTING;
@@ -78,7 +78,7 @@ static void connect_next(struct proxy_connection *connection) {
     if (origin->url.scheme_type == URL_SCHEME_HTTPS && !origin->is_tunnel) {
         SSL *tls = proxy_authority_connect(proxy->authority, url_host(&origin->url));
         if (tls == NULL) {
-            fail(origin, ERR_INVALID, "no TLS to such a name");
+            exchange_fail(origin, ERR_INVALID, "no TLS to such a name");
             return;
         }
         proxy_wire_secure(origin->wire, tls);
@@ -88,8 +88,8 @@ static void connect_next(struct proxy_connection *connection) {
 static void resolved(struct proxy_connection *connection, const struct dns_answer *answer) {
     struct proxy_origin *origin = &connection->exchange.origin;
     if (answer->err != ERR_OK) {
-        fail(origin, answer->err,
-             answer->err == ERR_NOT_FOUND ? "there is no such host" : err_text(answer->err));
+        exchange_fail(origin, answer->err,
+                      answer->err == ERR_NOT_FOUND ? "there is no such host" : err_text(answer->err));
         return;
     }
     origin->answer = *answer;
@@ -107,7 +107,7 @@ void proxy_origin_begin(struct proxy_connection *connection) {
     struct bytes host = url_host(&origin->url);
     struct dns_answer known = {.count = 1};
     if (!origin->has_head_memory && http_head_init(&origin->head) != ERR_OK) {
-        fail(origin, ERR_MEMORY, err_text(ERR_MEMORY));
+        exchange_fail(origin, ERR_MEMORY, err_text(ERR_MEMORY));
         return;
     }
     origin->has_head_memory = true;
@@ -117,7 +117,7 @@ void proxy_origin_begin(struct proxy_connection *connection) {
         return;
     }
     if (host.size > DNS_NAME_SIZE_MAX) {
-        fail(origin, ERR_NOT_FOUND, "there is no such host");
+        exchange_fail(origin, ERR_NOT_FOUND, "there is no such host");
         return;
     }
     origin->state = PROXY_ORIGIN_RESOLVING;
@@ -141,7 +141,7 @@ static void try_connection(struct proxy_connection *connection) {
     } else if (has_more && (origin->wire->err != ERR_OK || is_late)) {
         connect_next(connection);
     } else if (origin->wire->err != ERR_OK) {
-        fail(origin, origin->wire->err, origin->wire->reason);
+        exchange_fail(origin, origin->wire->err, origin->wire->reason);
     }
 }
 
@@ -164,10 +164,10 @@ static void read_head(struct proxy_connection *connection) {
     if (origin->head.state == HTTP_HEAD_WHOLE && origin->head.status > 0) {
         origin->state = PROXY_ORIGIN_ANSWERED;
     } else if (origin->head.state != HTTP_HEAD_READING) {
-        fail(origin, ERR_INVALID, "it answered something that is not HTTP");
+        exchange_fail(origin, ERR_INVALID, "it answered something that is not HTTP");
     } else if (wire->err != ERR_OK || wire->is_ended) {
-        fail(origin, ERR_CLOSED,
-             wire->err != ERR_OK ? wire->reason : "it closed the connection without an answer");
+        exchange_fail(origin, ERR_CLOSED,
+                      wire->err != ERR_OK ? wire->reason : "it closed the connection without an answer");
     }
 }
 
@@ -258,7 +258,7 @@ static void begin_copy(struct proxy_connection *connection) {
     exchange->copy = job;
 }
 
-static void copy(struct proxy_exchange *exchange, struct bytes bytes) {
+static void exchange_copy(struct proxy_exchange *exchange, struct bytes bytes) {
     if (exchange->copy != NULL && scratch_put(&exchange->copy->body, bytes) != ERR_OK) {
         proxy_job_free(exchange->copy); /* too large, or the disk is full */
         exchange->copy = NULL;
@@ -327,7 +327,7 @@ static bool proxy_relay_answer(struct proxy_connection *connection) {
     struct proxy_wire *wire = exchange->origin.wire;
     struct bytes bytes = ready(wire, connection->client);
     size_t taken = http_body_take(&exchange->answer_body, bytes);
-    copy(exchange, bytes_slice(bytes, 0, taken));
+    exchange_copy(exchange, bytes_slice(bytes, 0, taken));
     proxy_wire_write(connection->client, bytes_slice(bytes, 0, taken));
     proxy_wire_take(wire, taken);
     bool is_over = wire->in.size == 0 && (wire->is_ended || wire->err != ERR_OK);
@@ -410,7 +410,7 @@ void proxy_exchange_begin(struct proxy_connection *connection, const struct prox
 
 /* ---- asking others ---- */
 
-static void look(struct proxy_connection *connection) {
+static void exchange_look(struct proxy_connection *connection) {
     struct proxy_exchange *exchange = &connection->exchange;
     struct proxy_job *job =
         proxy_job_new(&connection->proxy->config, PROXY_JOB_LOOK, url_href(&exchange->origin.url));
@@ -508,7 +508,7 @@ static void replace_origin(struct proxy_connection *connection) {
     const struct proxy_origin *origin = &exchange->origin;
     bool may_look = exchange->may_fall_back && origin->err != ERR_PERMISSION;
     if (may_look && exchange->look == PROXY_LOOK_NOT_YET) {
-        look(connection);
+        exchange_look(connection);
     }
     if (!may_look || exchange->look == PROXY_LOOK_NOTHING) {
         give_up(connection, origin->reason);
@@ -521,12 +521,12 @@ static struct bytes server_of(const struct url *url) {
 }
 
 /* Its answer has begun. One that says that somebody else is not there is held back while others are asked. */
-static void take_answer(struct proxy_connection *connection) {
+static void exchange_take_answer(struct proxy_connection *connection) {
     struct proxy_exchange *exchange = &connection->exchange;
     standing_clear(&connection->proxy->standing, STANDING_SILENT, server_of(&exchange->origin.url));
     bool holds_back = exchange->may_fall_back && is_absent(exchange->origin.head.status);
     if (holds_back && exchange->look == PROXY_LOOK_NOT_YET) {
-        look(connection);
+        exchange_look(connection);
     }
     if (holds_back && exchange->look == PROXY_LOOK_PENDING) {
         return;
@@ -547,7 +547,7 @@ static void wait_on(struct proxy_connection *connection) {
     }
     if (exchange->may_fall_back && exchange->look == PROXY_LOOK_NOT_YET &&
         (is_late || standing_holds(&proxy->standing, STANDING_SILENT, server, now_us))) {
-        look(connection);
+        exchange_look(connection);
     }
     if (waited_us >= (exchange->may_fall_back ? patience_us : long_patience_us) &&
         exchange->look != PROXY_LOOK_PENDING) {
@@ -576,7 +576,7 @@ bool proxy_exchange_run(struct proxy_connection *connection) {
     if (exchange->origin.state == PROXY_ORIGIN_FAILED) {
         replace_origin(connection);
     } else if (exchange->origin.state == PROXY_ORIGIN_ANSWERED) {
-        take_answer(connection);
+        exchange_take_answer(connection);
     } else {
         wait_on(connection);
     }

@@ -128,7 +128,7 @@ static bool is_left_out(const struct found *found, struct bytes name, bool is_de
            proxy_head_is_hop(found->fields, name);
 }
 
-static void put_head(struct proxy_job *job, const struct found *found, bool is_decoded, int64_t now_us) {
+static void job_put_head(struct proxy_job *job, const struct found *found, bool is_decoded, int64_t now_us) {
     char time[UTC_RFC1123_SIZE];
     struct buf *out = &job->head;
     int64_t age_s = now_us > found->time_us ? (now_us - found->time_us) / 1000000 : 0;
@@ -183,7 +183,7 @@ static bool must_decode(const struct proxy_job *job, const struct found *found) 
 }
 
 /* False where it cannot be: then it goes as it is. */
-static bool decode(struct proxy_worker *worker, struct proxy_job *job, const struct found *found) {
+static bool job_decode(struct proxy_worker *worker, struct proxy_job *job, const struct found *found) {
     struct scratch_sink sink;
     struct buf *head = &worker->text;
     scratch_sink_init(&sink, &job->body);
@@ -204,13 +204,13 @@ static bool decode(struct proxy_worker *worker, struct proxy_job *job, const str
     return err == ERR_OK;
 }
 
-static bool take(struct proxy_worker *worker, struct proxy_job *job, const struct found *found) {
-    bool is_decoded = must_decode(job, found) && decode(worker, job, found);
+static bool job_take(struct proxy_worker *worker, struct proxy_job *job, const struct found *found) {
+    bool is_decoded = must_decode(job, found) && job_decode(worker, job, found);
     if (!is_decoded && scratch_put(&job->body, found->payload) != ERR_OK) {
         return false;
     }
     buf_clear(&job->head);
-    put_head(job, found, is_decoded, clock_wall_us(worker->config->clock));
+    job_put_head(job, found, is_decoded, clock_wall_us(worker->config->clock));
     return job->head.err == ERR_OK;
 }
 
@@ -253,7 +253,7 @@ static bool take_obtained(struct proxy_worker *worker, struct proxy_job *job,
         found.reason = proxy_head_reason(&worker->head);
         found.fields = &worker->head.fields;
     }
-    return is_answer(found.status) && take(worker, job, &found);
+    return is_answer(found.status) && job_take(worker, job, &found);
 }
 
 static bool look_in_crowd(struct proxy_worker *worker, struct proxy_job *job) {
@@ -351,7 +351,7 @@ static enum err take_record(void *context, const struct capture *capture, struct
         .time_us = capture->time_us,
         .source = "archive",
     };
-    return take(worker, job, &found) ? ERR_OK : ERR_LIMIT;
+    return job_take(worker, job, &found) ? ERR_OK : ERR_LIMIT;
 }
 
 static bool look_in_archive(struct proxy_worker *worker, struct proxy_job *job) {
@@ -414,7 +414,7 @@ static void sign_capture(struct proxy_worker *worker, struct captured *captured,
     }
 }
 
-static void offer(struct proxy_worker *worker, struct captured *captured) {
+static void job_offer(struct proxy_worker *worker, struct captured *captured) {
     struct offers *offers = worker->config->crowd->offers;
     struct ring_id place;
     uint8_t place_bytes[RING_ID_SIZE];
@@ -454,7 +454,7 @@ static void store(struct proxy_worker *worker, const struct document *document) 
 }
 
 /* What the rules hide is neither shown to others nor stored. */
-static bool is_allowed(struct proxy_worker *worker, const struct proxy_job *job) {
+static bool job_is_allowed(struct proxy_worker *worker, const struct proxy_job *job) {
     struct bytes surt;
     return proxy_worker_key(worker, buf_bytes(&job->url), &surt) == ERR_OK &&
            access_check(worker->config->access, surt, job->time_us) == ACCESS_ALLOW;
@@ -465,7 +465,7 @@ static void proxy_worker_keep(struct proxy_worker *worker, struct proxy_job *job
     char ip[ADDRESS_TEXT_SIZE_MAX];
     char attest[ATTEST_TEXT_SIZE];
     struct bytes body;
-    if (!is_allowed(worker, job) || scratch_bytes(&job->body, &body) != ERR_OK) {
+    if (!job_is_allowed(worker, job) || scratch_bytes(&job->body, &body) != ERR_OK) {
         return;
     }
     struct captured captured = {
@@ -482,7 +482,7 @@ static void proxy_worker_keep(struct proxy_worker *worker, struct proxy_job *job
     document_hasher_run(&worker->hasher, &captured.document, &captured.sum);
     captured.document.sum = &captured.sum;
     sign_capture(worker, &captured, attest);
-    offer(worker, &captured);
+    job_offer(worker, &captured);
     if (worker->config->archives) {
         store(worker, &captured.document);
     }

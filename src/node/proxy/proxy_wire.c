@@ -15,7 +15,7 @@ enum {
 static void flush(struct proxy_wire *wire);
 static void read_on(struct proxy_wire *wire);
 
-static void fail(struct proxy_wire *wire, enum err err, const char *reason) {
+static void wire_fail(struct proxy_wire *wire, enum err err, const char *reason) {
     if (wire->err == ERR_OK) {
         wire->err = err;
         snprintf(wire->reason, sizeof wire->reason, "%s", reason);
@@ -42,18 +42,18 @@ static void fail_tls(struct proxy_wire *wire) {
         snprintf(text, sizeof text, "TLS: %.120s", reason != NULL ? reason : "it broke off");
     }
     ERR_clear_error();
-    fail(wire, ERR_REFUSED, text);
+    wire_fail(wire, ERR_REFUSED, text);
 }
 
 /* What TLS wants to send goes to the buffer of the socket. */
-static void collect(struct proxy_wire *wire) {
+static void wire_collect(struct proxy_wire *wire) {
     BIO *from = SSL_get_wbio(wire->tls);
     size_t size = BIO_ctrl_pending(from);
     if (size == 0) {
         return;
     }
     if (buf_reserve(&wire->out, size) != ERR_OK) {
-        fail(wire, wire->out.err, err_text(wire->out.err));
+        wire_fail(wire, wire->out.err, err_text(wire->out.err));
         return;
     }
     int got = BIO_read(from, wire->out.data + wire->out.size, (int)size);
@@ -65,7 +65,7 @@ static void shake_hands(struct proxy_wire *wire) {
     ERR_clear_error();
     int result = SSL_do_handshake(wire->tls);
     int problem = result == 1 ? SSL_ERROR_NONE : SSL_get_error(wire->tls, result);
-    collect(wire); /* an alert, too */
+    wire_collect(wire); /* an alert, too */
     if (result == 1) {
         wire->is_open = wire->err == ERR_OK;
     } else if (problem != SSL_ERROR_WANT_READ && problem != SSL_ERROR_WANT_WRITE) {
@@ -81,7 +81,7 @@ static void decrypt(struct proxy_wire *wire) {
     while (wire->is_open && wire->in.size < PROXY_WIRE_IN_SIZE && !wire->is_ended) {
         size_t room = PROXY_WIRE_IN_SIZE - wire->in.size;
         if (buf_reserve(&wire->in, room) != ERR_OK) {
-            fail(wire, ERR_MEMORY, err_text(ERR_MEMORY));
+            wire_fail(wire, ERR_MEMORY, err_text(ERR_MEMORY));
             return;
         }
         ERR_clear_error();
@@ -99,13 +99,13 @@ static void decrypt(struct proxy_wire *wire) {
         break;
     }
     if (wire->tls != NULL && wire->err == ERR_OK) {
-        collect(wire);
+        wire_collect(wire);
     }
 }
 
 /* ---- the socket ---- */
 
-static void on_closed(uv_handle_t *handle) {
+static void wire_on_closed(uv_handle_t *handle) {
     struct proxy_wire *wire = handle->data;
     SSL_free(wire->tls);
     buf_done(&wire->in);
@@ -136,7 +136,7 @@ static void on_written(uv_write_t *request, int status) {
         return;
     }
     if (status != 0) {
-        fail(wire, ERR_CLOSED, "the connection broke off");
+        wire_fail(wire, ERR_CLOSED, "the connection broke off");
     } else {
         flush(wire);
         shut(wire);
@@ -155,7 +155,7 @@ static void flush(struct proxy_wire *wire) {
     uv_buf_t buffer = uv_buf_init((char *)wire->sending.data, (unsigned)wire->sending.size);
     if (uv_write(&wire->write, (uv_stream_t *)&wire->tcp, &buffer, 1, on_written) != 0) {
         buf_clear(&wire->sending);
-        fail(wire, ERR_CLOSED, "the connection broke off");
+        wire_fail(wire, ERR_CLOSED, "the connection broke off");
     }
 }
 
@@ -173,9 +173,9 @@ static void end_input(struct proxy_wire *wire, ssize_t size) {
     wire->is_cut = wire->tls != NULL && !wire->is_ended;
     wire->is_ended = true;
     if (size != UV_EOF) {
-        fail(wire, ERR_CLOSED, uv_strerror((int)size));
+        wire_fail(wire, ERR_CLOSED, uv_strerror((int)size));
     } else if (wire->tls != NULL && !wire->is_open) {
-        fail(wire, ERR_CLOSED, "TLS: it broke off");
+        wire_fail(wire, ERR_CLOSED, "TLS: it broke off");
     }
 }
 
@@ -197,7 +197,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer) {
     } else if (BIO_write(SSL_get_rbio(wire->tls), buffer->base, (int)size) == (int)size) {
         decrypt(wire);
     } else {
-        fail(wire, ERR_MEMORY, err_text(ERR_MEMORY));
+        wire_fail(wire, ERR_MEMORY, err_text(ERR_MEMORY));
     }
     read_on(wire);
     wake(wire);
@@ -214,7 +214,7 @@ static void read_on(struct proxy_wire *wire) {
     if (!wants) {
         (void)uv_read_stop((uv_stream_t *)&wire->tcp);
     } else if (uv_read_start((uv_stream_t *)&wire->tcp, on_room, on_read) != 0) {
-        fail(wire, ERR_CLOSED, "the connection broke off");
+        wire_fail(wire, ERR_CLOSED, "the connection broke off");
     }
 }
 
@@ -224,7 +224,7 @@ static void on_connected(uv_connect_t *request, int status) {
         return;
     }
     if (status != 0) {
-        fail(wire, status == UV_ECONNREFUSED ? ERR_REFUSED : ERR_UNREACHABLE, uv_strerror(status));
+        wire_fail(wire, status == UV_ECONNREFUSED ? ERR_REFUSED : ERR_UNREACHABLE, uv_strerror(status));
     } else {
         wire->is_connected = true;
         wire->is_open = wire->tls == NULL;
@@ -259,13 +259,13 @@ struct proxy_wire *proxy_wire_new(uv_loop_t *loop, void (*wake_owner)(void *cont
 void proxy_wire_close(struct proxy_wire *wire) {
     if (wire != NULL && !wire->is_closed) {
         wire->is_closed = true;
-        uv_close((uv_handle_t *)&wire->tcp, on_closed);
+        uv_close((uv_handle_t *)&wire->tcp, wire_on_closed);
     }
 }
 
 void proxy_wire_accept(struct proxy_wire *wire, uv_stream_t *listener) {
     if (uv_accept(listener, (uv_stream_t *)&wire->tcp) != 0) {
-        fail(wire, ERR_CLOSED, "it is gone");
+        wire_fail(wire, ERR_CLOSED, "it is gone");
         return;
     }
     (void)uv_tcp_nodelay(&wire->tcp, 1);
@@ -278,7 +278,7 @@ void proxy_wire_connect(struct proxy_wire *wire, const struct address *address) 
     int status =
         uv_tcp_connect(&wire->connect, &wire->tcp, socket_address_put(address, &storage), on_connected);
     if (status != 0) {
-        fail(wire, ERR_UNREACHABLE, uv_strerror(status));
+        wire_fail(wire, ERR_UNREACHABLE, uv_strerror(status));
     }
 }
 
@@ -290,7 +290,7 @@ void proxy_wire_secure(struct proxy_wire *wire, SSL *tls) {
     if (in == NULL || out == NULL || BIO_write(in, wire->in.data, (int)wire->in.size) < (int)wire->in.size) {
         BIO_free(in);
         BIO_free(out);
-        fail(wire, ERR_MEMORY, err_text(ERR_MEMORY));
+        wire_fail(wire, ERR_MEMORY, err_text(ERR_MEMORY));
         return;
     }
     BIO_set_mem_eof_return(in, -1); /* empty is not the end */
@@ -316,7 +316,7 @@ void proxy_wire_write(struct proxy_wire *wire, struct bytes bytes) {
     }
     if (wire->tls == NULL) {
         if (buf_put(&wire->out, bytes) != ERR_OK) {
-            fail(wire, wire->out.err, err_text(wire->out.err));
+            wire_fail(wire, wire->out.err, err_text(wire->out.err));
         }
         flush(wire);
         return;
@@ -327,7 +327,7 @@ void proxy_wire_write(struct proxy_wire *wire, struct bytes bytes) {
         fail_tls(wire);
         return;
     }
-    collect(wire);
+    wire_collect(wire);
 }
 
 size_t proxy_wire_room(const struct proxy_wire *wire) {
@@ -346,7 +346,7 @@ void proxy_wire_finish(struct proxy_wire *wire) {
     }
     if (wire->tls != NULL && wire->is_open) {
         (void)SSL_shutdown(wire->tls);
-        collect(wire);
+        wire_collect(wire);
     }
     wire->is_finishing = true;
     shut(wire);
