@@ -26,6 +26,11 @@ static int read_settings(struct cli *cli, const struct serve_options *options, c
     if (err != ERR_OK) {
         return cli_fail(cli, "%s", err_detail_text(&detail, err));
     }
+    if (settings->retired.size > 0) {
+        fprintf(cli->err,
+                "crowd.overlay, crowd.view, crowd.fanout and group.probe are not settings any more: "
+                "they have no effect\n");
+    }
     if (options->address != NULL) {
         settings->http_address = bytes_of_string(options->address);
     }
@@ -98,7 +103,7 @@ static void print_start(const struct cli *cli, const struct node *node, const st
     fflush(cli->out);
 }
 
-static void tell(void *context, const char *name, const char *sentence) {
+static void serve_tell(void *context, const char *name, const char *sentence) {
     const struct cli *cli = context;
     fprintf(cli->err, "job %s: %s\n", name, sentence);
 }
@@ -213,7 +218,7 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
                     .ask_us = settings->mirror_period_us,
                     .limit = &down,
                     .upload_limit = &up},
-        .tell = tell,
+        .tell = serve_tell,
         .note = note,
         .context = cli,
         .clock = cli->clock,

@@ -20,7 +20,7 @@ const char *const settings_keeps[] = {"arc", "everything", NULL};
         .fallback = __VA_ARGS__                                                         \
     }
 
-/* What was a setting once is taken and ignored: these are for experiments, "mnemon sim" has them. */
+/* What was a setting once is read and has no effect: only experiments ("mnemon sim") need it. */
 #define RETIRED(key) \
     { .name = key, .type = CONFIG_TEXT, .offset = offsetof(struct settings, retired) }
 

@@ -124,3 +124,10 @@ def test_bash_completion_knows_commands_and_options(mnemon):
     assert "kernel-network" in complete(script, "mnemon sim kernel")
     assert complete(script, "mnemon store re") == ["reindex"]
     assert complete(script, "mnemon list --match d") == ["domain"]
+
+
+def test_serve_says_that_a_retired_setting_has_no_effect(mnemon, tmp_path):
+    (tmp_path / "mnemon.conf").write_text("[crowd]\nview = 9\n[http]\naddress = 192.0.2.1\n")  # nobody's: it ends at once
+    result = mnemon("serve", "--data", str(tmp_path), "--http", "0")
+    assert result.returncode != 0
+    assert "are not settings any more: they have no effect" in result.stderr
