@@ -151,7 +151,7 @@ static enum err read_raw_value(struct config_reader *reader, size_t at, struct b
                               : config_fail(reader, at, "a value is missing; an empty text is written \"\"");
 }
 
-static enum err list_add(struct arena *arena, struct config_list *list, struct bytes item) {
+static enum err config_list_add(struct arena *arena, struct config_list *list, struct bytes item) {
     if (list->count == CONFIG_LIST_COUNT_MAX) {
         return ERR_LIMIT;
     }
@@ -201,7 +201,7 @@ static enum err set_field(const struct config_key *key, struct bytes text, struc
         return config_read_text(arena, text, field);
     case CONFIG_LIST:
         err = config_read_text(arena, text, &copy);
-        return err != ERR_OK ? err : list_add(arena, field, copy);
+        return err != ERR_OK ? err : config_list_add(arena, field, copy);
     }
     assert_failed("every config_type has a reader", __FILE__, __LINE__);
 }

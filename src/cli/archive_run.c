@@ -155,8 +155,8 @@ static void put_end(const struct run *run, const struct frontier_stat *stat, str
     buf_put_string(out, " URLs known\n");
 }
 
-static void put_json(const struct run *run, const struct frontier_stat *stat, uint64_t elapsed_us,
-                     struct buf *out) {
+static void run_put_json(const struct run *run, const struct frontier_stat *stat, uint64_t elapsed_us,
+                         struct buf *out) {
     static const char *const states[] = {"stopped", "stopped", "limited", "complete"};
     struct json json;
     json_begin(&json, out);
@@ -177,7 +177,7 @@ static void print_summary(struct run *run) {
     buf_init(&out, SUMMARY_SIZE_MAX);
     frontier_stat(run->campaign->frontier, &stat);
     if (run->options->json) {
-        put_json(run, &stat, elapsed_us, &out);
+        run_put_json(run, &stat, elapsed_us, &out);
     } else {
         put_end(run, &stat, &out);
         tally_put_summary(&run->campaign->tally, elapsed_us, &out);

@@ -24,7 +24,7 @@ static struct curl_slist *make_headers(const struct data *data) {
 }
 
 /* The node's own sentence, where it has one. */
-static int fail(struct cli *cli, const struct node_file *node, long code, const struct buf *answer) {
+static int ask_fail(struct cli *cli, const struct node_file *node, long code, const struct buf *answer) {
     json_t *object = json_loadb((const char *)answer->data, answer->size, 0, NULL);
     const char *text = json_string_value(json_object_get(object, "text"));
     int status = text != NULL ? cli_fail(cli, "%s", text)
@@ -59,7 +59,7 @@ static int fetch(struct cli *cli, const struct data *data, const struct node_fil
         return cli_fail(cli, "the node at %s (process %jd) does not answer: %s", node->url,
                         (intmax_t)node->pid, curl_easy_strerror(result));
     }
-    return code == 200 ? CLI_DONE : fail(cli, node, code, answer);
+    return code == 200 ? CLI_DONE : ask_fail(cli, node, code, answer);
 }
 
 int ask_show(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,

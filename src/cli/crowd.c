@@ -50,7 +50,7 @@ static void put_hot(struct buf *line, const json_t *hot) {
     }
 }
 
-static void print_status(struct cli *cli, const struct node_file *node, const json_t *crowd) {
+static void crowd_print_status(struct cli *cli, const struct node_file *node, const json_t *crowd) {
     static const char *const parts[] = {"searches", "queries", "shuffles", "offers", "obtained", "messages"};
     struct buf line;
     (void)node;
@@ -149,7 +149,7 @@ static int crowd_run(struct cli *cli, const void *values, char **arguments, size
         return cli_fail(cli, "no node runs on %s; start it with \"mnemon serve\"", data.directory);
     }
     return is_locate ? locate(cli, &data, &node, options, arguments[1])
-                     : ask_show(cli, &data, &node, "/api/v1/crowd", options->json, print_status);
+                     : ask_show(cli, &data, &node, "/api/v1/crowd", options->json, crowd_print_status);
 }
 
 static const struct option crowd_options[] = {

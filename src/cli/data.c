@@ -127,7 +127,7 @@ struct rebuild {
     uint64_t size;
 };
 
-static void show_progress(void *context, uint64_t records_count, uint64_t done_size, uint64_t all_size) {
+static void data_show_progress(void *context, uint64_t records_count, uint64_t done_size, uint64_t all_size) {
     struct rebuild *rebuild = context;
     char note[32];
     if (done_size < rebuild->size) {
@@ -174,7 +174,7 @@ static int open_data(struct data *data, struct cli *cli, const char *option, con
         .directory = data->directory,
         .must_exist = access != DATA_WRITE && access != DATA_SERVE,
         .is_rebuilding = access == DATA_REBUILD,
-        .progress = opening->rebuild != NULL ? show_progress : NULL,
+        .progress = opening->rebuild != NULL ? data_show_progress : NULL,
         .progress_context = opening->rebuild,
         .user_agent = bytes_of_string(opening->user_agent != NULL ? opening->user_agent : ""),
         .robots = bytes_of_string(opening->robots != NULL ? opening->robots : ""),

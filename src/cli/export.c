@@ -391,8 +391,8 @@ static void finish_export(struct export *export) {
     map_done(&export->blocks);
 }
 
-static int write_file(struct export *export, const struct export_options *options,
-                      struct selection *selection, struct output *output) {
+static int export_write_file(struct export *export, const struct export_options *options,
+                             struct selection *selection, struct output *output) {
     struct err_detail detail = {0};
     struct sink_file file;
     struct sink *sink = &file.sink;
@@ -444,7 +444,7 @@ static int write_output(struct export *export, const struct export_options *opti
     }
     struct export_wacz wacz = {0};
     export->wacz = choose_format(options) == FORMAT_WACZ ? &wacz : NULL;
-    status = write_file(export, options, selection, &output);
+    status = export_write_file(export, options, selection, &output);
     bool is_to_file = output.path != NULL;
     int closed = output_close(&output, status == CLI_DONE);
     status = status == CLI_DONE ? closed : status;

@@ -94,18 +94,19 @@ int group_invite(struct cli *cli, const struct data *data, const struct group_op
 
 enum { HOST_SIZE_MAX = 256 };
 
-static int fail(const struct cli *cli, enum err err, const struct err_detail *detail) {
+static int change_fail(const struct cli *cli, enum err err, const struct err_detail *detail) {
     return cli_fail(cli, "%s", err_detail_text(detail, err));
 }
 
-static int keep(struct cli *cli, const struct data *data, const struct group_wish *wish) {
+static int change_keep(struct cli *cli, const struct data *data, const struct group_wish *wish) {
     struct err_detail detail = {0};
     enum err err = group_files_write_wish(data->directory, wish, &detail);
-    return err == ERR_OK ? CLI_DONE : fail(cli, err, &detail);
+    return err == ERR_OK ? CLI_DONE : change_fail(cli, err, &detail);
 }
 
 /* A new one, whose name is free. */
-static int begin(struct cli *cli, const struct data *data, struct bytes name, struct group_wish *wish) {
+static int change_begin(struct cli *cli, const struct data *data, struct bytes name,
+                        struct group_wish *wish) {
     char names[GROUP_DRIVER_GROUPS_MAX][GROUP_FILES_NAME_SIZE_MAX];
     if (!group_files_name_is_valid(name)) {
         return cli_usage(cli, &group_command,
@@ -132,7 +133,7 @@ static int read(struct cli *cli, const struct data *data, const char *name, stru
         return cli_usage(cli, &group_command, "\"%s\" is not a valid name of a group", name);
     }
     enum err err = group_files_read_wish(data->directory, name, wish, &detail);
-    return err == ERR_OK ? CLI_DONE : fail(cli, err, &detail);
+    return err == ERR_OK ? CLI_DONE : change_fail(cli, err, &detail);
 }
 
 /* The next step, for users that have no node yet. */
@@ -153,7 +154,7 @@ static int make_key(struct cli *cli, const struct data *data, uint8_t ret_key[PE
     enum err err = whole_file_make_directory(data->directory, &detail);
     err = err == ERR_OK ? identity_load(&identity, data->directory, &detail) : err;
     if (err != ERR_OK) {
-        return fail(cli, err, &detail);
+        return change_fail(cli, err, &detail);
     }
     memcpy(ret_key, identity.key, PEER_KEY_SIZE);
     identity_done(&identity);
@@ -181,12 +182,12 @@ static int set_rules(struct cli *cli, const struct group_options *options, struc
 int group_create(struct cli *cli, const struct data *data, const struct group_options *options,
                  const char *name) {
     struct group_wish wish;
-    int status = begin(cli, data, bytes_of_string(name), &wish);
+    int status = change_begin(cli, data, bytes_of_string(name), &wish);
     status = status == CLI_DONE ? make_key(cli, data, wish.rules.founder) : status;
     wish.rules.admission = GROUP_ADMISSION_APPROVE;
     wish.rules.k = TOPOLOGY_K_DEFAULT;
     status = status == CLI_DONE ? set_rules(cli, options, &wish.rules) : status;
-    status = status == CLI_DONE ? keep(cli, data, &wish) : status;
+    status = status == CLI_DONE ? change_keep(cli, data, &wish) : status;
     if (status == CLI_DONE) {
         fprintf(cli->out, "group \"%s\" created; its founder is this node\n", name);
         print_next(cli, data);
@@ -208,7 +209,7 @@ int group_change(struct cli *cli, const struct data *data, const struct group_op
         return cli_fail(cli, "only the founder of \"%s\" can change its rules", name);
     }
     status = set_rules(cli, options, &wish.rules);
-    status = status == CLI_DONE ? keep(cli, data, &wish) : status;
+    status = status == CLI_DONE ? change_keep(cli, data, &wish) : status;
     if (status == CLI_DONE) {
         fprintf(cli->out, "%s, %s, k = %u\n", group_files_admissions[wish.rules.admission],
                 group_files_generators[wish.rules.generator], wish.rules.k);
@@ -254,7 +255,7 @@ int group_join(struct cli *cli, const struct data *data, const struct group_opti
     if (at >= text.size) {
         return cli_usage(cli, &group_command, "\"%s\" is not NAME@HOST", where);
     }
-    int status = begin(cli, data, bytes_slice(text, 0, at), &wish);
+    int status = change_begin(cli, data, bytes_slice(text, 0, at), &wish);
     status = status == CLI_DONE ? look_up(cli, bytes_skip(text, at + 1), &wish.contact) : status;
     if (status == CLI_DONE && options->token != NULL) {
         struct bytes token = bytes_trim(bytes_of_string(options->token));
@@ -264,7 +265,7 @@ int group_join(struct cli *cli, const struct data *data, const struct group_opti
         memcpy(wish.token, token.data, token.size);
     }
     wish.rules.k = TOPOLOGY_K_DEFAULT; /* until the contact has told */
-    status = status == CLI_DONE ? keep(cli, data, &wish) : status;
+    status = status == CLI_DONE ? change_keep(cli, data, &wish) : status;
     if (status == CLI_DONE) {
         char address[ADDRESS_TEXT_SIZE_MAX];
         fprintf(cli->out, "%s will be asked to let this node into \"%s\"\n",
@@ -284,7 +285,7 @@ int group_leave(struct cli *cli, const struct data *data, const char *name) {
         return status;
     }
     wish.is_leaving = true;
-    status = keep(cli, data, &wish);
+    status = change_keep(cli, data, &wish);
     if (status == CLI_DONE) {
         bool is_running = node_file_read(data->directory, &node, NULL) == ERR_OK;
         fprintf(cli->out, is_running ? "leaving \"%s\"\n" : "the node leaves \"%s\" when it runs again\n",
@@ -314,7 +315,7 @@ int group_judge(struct cli *cli, const struct data *data, const char *name, cons
     if (err == ERR_EXISTS) {
         return cli_fail(cli, "%s was %s before", text, is_good ? "approved" : "refused");
     }
-    status = keep(cli, data, &wish);
+    status = change_keep(cli, data, &wish);
     if (status == CLI_DONE) {
         fprintf(cli->out, "%s\n", is_good ? "approved" : "refused");
     }

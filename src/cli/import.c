@@ -287,7 +287,7 @@ static void print_json(const struct import_tally *tally, FILE *file) {
 }
 
 /* Counts of nothing are left out, except that of what an import is for. */
-static void put_count(struct buf *out, const char *what, const char *name, uint64_t count) {
+static void import_put_count(struct buf *out, const char *what, const char *name, uint64_t count) {
     if (count > 0 || strcmp(name, "captures") == 0) {
         buf_put_format(out, "%s%-*s ", what, 20 - (int)strlen(what), name);
         value_put_count(out, count);
@@ -298,17 +298,17 @@ static void put_count(struct buf *out, const char *what, const char *name, uint6
 static void print_text(const struct import_tally *tally, FILE *file) {
     struct buf out;
     buf_init(&out, 1 << 14);
-    put_count(&out, "", "captures", tally->captures_count);
-    put_count(&out, "", "duplicates", tally->duplicates_count);
-    put_count(&out, "", "requests", tally->requests_count);
-    put_count(&out, "", "already there", tally->present_count);
-    put_count(&out, "", "unresolved", tally->unresolved_count);
-    put_count(&out, "", "damaged", tally->damaged_count);
-    put_count(&out, "", "refused", tally->refused_count);
-    put_count(&out, "", "mismatched", tally->mismatched_count);
-    put_count(&out, "", "files failed", tally->files_failed_count);
+    import_put_count(&out, "", "captures", tally->captures_count);
+    import_put_count(&out, "", "duplicates", tally->duplicates_count);
+    import_put_count(&out, "", "requests", tally->requests_count);
+    import_put_count(&out, "", "already there", tally->present_count);
+    import_put_count(&out, "", "unresolved", tally->unresolved_count);
+    import_put_count(&out, "", "damaged", tally->damaged_count);
+    import_put_count(&out, "", "refused", tally->refused_count);
+    import_put_count(&out, "", "mismatched", tally->mismatched_count);
+    import_put_count(&out, "", "files failed", tally->files_failed_count);
     for (size_t i = 0; i < IMPORT_TYPES_COUNT; i++) {
-        put_count(&out, "skipped ", warc_type_name((enum warc_type)i), tally->skipped_counts[i]);
+        import_put_count(&out, "skipped ", warc_type_name((enum warc_type)i), tally->skipped_counts[i]);
     }
     fwrite(out.data, 1, out.size, file);
     buf_done(&out);

@@ -142,7 +142,7 @@ static void remember_digest(struct import_job *job, const uint8_t digest[KEY_DIG
     }
 }
 
-static void refuse(struct import_job *job, enum err err, const struct err_detail *detail) {
+static void capture_refuse(struct import_job *job, enum err err, const struct err_detail *detail) {
     const struct import_record *capture = &job->capture;
     bool is_own_fault = err == ERR_INVALID || err == ERR_LIMIT || err == ERR_UNSUPPORTED;
     import_count(job, &job->import->tally.refused_count);
@@ -165,7 +165,7 @@ static void store_document(struct import_job *job, struct document *document) {
         err = submit(job, document, &detail);
     }
     if (err != ERR_OK) {
-        refuse(job, err, &detail);
+        capture_refuse(job, err, &detail);
     }
 }
 
@@ -266,7 +266,7 @@ static void store_revisit(struct import_job *job) {
         err = make_revisit(job, &key, &document, &detail);
     }
     if (err != ERR_OK) {
-        refuse(job, err, &detail);
+        capture_refuse(job, err, &detail);
         return;
     }
     store_document(job, &document);

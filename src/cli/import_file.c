@@ -188,7 +188,7 @@ static enum err look_at_record(struct import_job *job, struct err_detail *detail
     return ERR_OK;
 }
 
-static void show_progress(struct import_job *job) {
+static void file_show_progress(struct import_job *job) {
     struct import *import = job->import;
     if (job->is_second_pass) {
         return;
@@ -228,7 +228,7 @@ static void read_records(struct import_job *job) {
         if (err != ERR_OK && !pass_damage(job, err, &detail)) {
             break;
         }
-        show_progress(job);
+        file_show_progress(job);
     }
     flush_capture(job);
     drop_request(job);

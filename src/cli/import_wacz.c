@@ -130,7 +130,8 @@ void import_free_files(struct import *import) {
 
 /* ---- one of them ---- */
 
-static bool fail(struct import_job *job, const char *path, enum err err, const struct err_detail *detail) {
+static bool wacz_fail(struct import_job *job, const char *path, enum err err,
+                      const struct err_detail *detail) {
     import_count(job, &job->import->tally.files_failed_count);
     import_say(job->import, path, detail->offset, "%s", err_detail_text(detail, err));
     return false;
@@ -145,7 +146,7 @@ static bool open_file(struct import_job *job, struct import_source *source) {
         err = source_file_open(&source->file, job->file->path, &detail);
     }
     source->records = &source->file.source;
-    return err == ERR_OK || fail(job, NULL, err, &detail);
+    return err == ERR_OK || wacz_fail(job, NULL, err, &detail);
 }
 
 /* Nothing is taken from a member before all of it is known to be what package and directory say. */
@@ -165,7 +166,7 @@ static bool open_member(struct import_job *job, struct import_source *source) {
     struct err_detail detail = {0};
     enum err err = source_file_open(&source->file, file->wacz->path, &detail);
     if (err != ERR_OK) {
-        return fail(job, NULL, err, &detail);
+        return wacz_fail(job, NULL, err, &detail);
     }
     if (!job->is_second_pass) {
         err = check_member(job, &source->file.source, &detail);
@@ -175,7 +176,7 @@ static bool open_member(struct import_job *job, struct import_source *source) {
         source->records = &source->member.source;
     }
     if (err != ERR_OK) {
-        fail(job, file->wacz->path, err, &detail);
+        wacz_fail(job, file->wacz->path, err, &detail);
         source_file_done(&source->file);
     }
     return err == ERR_OK;

@@ -90,7 +90,7 @@ static int remove_job(struct cli *cli, const char *directory, const char *name) 
 
 /* ---- the list ---- */
 
-static void put_count(const json_t *state, const char *name, struct buf *out) {
+static void job_put_count(const json_t *state, const char *name, struct buf *out) {
     value_put_count(out, (uint64_t)json_integer_value(json_object_get(state, name)));
 }
 
@@ -99,9 +99,9 @@ static void print_job(struct cli *cli, const char *name, const struct job *job, 
     buf_init(&line, 1 << 16);
     const char *word = json_string_value(json_object_get(state, "state"));
     buf_put_format(&line, "%-32s %-9s ", name, job->is_paused ? "paused" : word != NULL ? word : "new");
-    put_count(state, "known", &line);
+    job_put_count(state, "known", &line);
     buf_put_string(&line, " known, ");
-    put_count(state, "waiting", &line);
+    job_put_count(state, "waiting", &line);
     buf_put_format(&line, " waiting, visit %jd, scope %s, every ",
                    (intmax_t)json_integer_value(json_object_get(state, "visit")), job_scopes[job->scope]);
     value_put_duration(&line, job->period_us);

@@ -22,7 +22,7 @@ struct printer {
     struct buf line;
 };
 
-static void put_json(struct printer *printer, const struct link *link) {
+static void links_put_json(struct printer *printer, const struct link *link) {
     struct json json;
     json_begin(&json, &printer->line);
     json_text(&json, "kind", link_kind_name(link->kind));
@@ -35,7 +35,7 @@ static void put_json(struct printer *printer, const struct link *link) {
 }
 
 /* Columns that the eye finds, separated by at least one space, so that other programs find them too. */
-static void put_text(struct printer *printer, const struct link *link) {
+static void links_put_text(struct printer *printer, const struct link *link) {
     const char *element = link->element[0] == '\0' ? "-" : link->element;
     buf_put_format(&printer->line, "%-7s %-10s %-10s ", link_kind_name(link->kind), element, link->attribute);
     buf_put(&printer->line, link->href);
@@ -46,9 +46,9 @@ static void print_link(void *context, const struct link *link) {
     struct printer *printer = context;
     buf_clear(&printer->line);
     if (printer->json) {
-        put_json(printer, link);
+        links_put_json(printer, link);
     } else {
-        put_text(printer, link);
+        links_put_text(printer, link);
     }
     fwrite(printer->line.data, 1, printer->line.size, printer->out);
 }

@@ -356,7 +356,7 @@ static void put_mirror(struct buf *line, const json_t *mirror, const json_t *ans
     put_sources(line, json_object_get(mirror, "sources"), newest);
 }
 
-static void print_status(struct cli *cli, const struct node_file *node, const json_t *answer) {
+static void mirror_print_status(struct cli *cli, const struct node_file *node, const json_t *answer) {
     const json_t *mirrors = json_object_get(answer, "mirrors");
     struct buf line;
     (void)node;
@@ -378,7 +378,7 @@ static int show_status(struct cli *cli, const struct data *data, const struct mi
     if (node_file_read(data->directory, &node, NULL) != ERR_OK) {
         return cli_fail(cli, "no node runs on %s; start it with \"mnemon serve\"", data->directory);
     }
-    return ask_show(cli, data, &node, "/api/v1/mirrors", options->json, print_status);
+    return ask_show(cli, data, &node, "/api/v1/mirrors", options->json, mirror_print_status);
 }
 
 /* ---- all of them ---- */

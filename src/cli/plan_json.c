@@ -104,7 +104,7 @@ static void put_node_day(const struct capacity *capacity, struct json *json) {
     json_close(json);
 }
 
-static void put_rate(struct json *json, const char *name, struct capacity_rate rate) {
+static void json_put_rate(struct json *json, const char *name, struct capacity_rate rate) {
     json_open(json, name);
     put(json, "down", rate.down_kbps);
     put(json, "up", rate.up_kbps);
@@ -113,13 +113,13 @@ static void put_rate(struct json *json, const char *name, struct capacity_rate r
 
 static void put_bandwidth(const struct capacity *capacity, struct json *json) {
     json_open(json, "bandwidth");
-    put_rate(json, "downloads", capacity->downloads);
-    put_rate(json, "links", capacity->links);
-    put_rate(json, "copying", capacity->copying);
-    put_rate(json, "crawling", capacity->crawling);
-    put_rate(json, "repair", capacity->repair);
-    put_rate(json, "total", capacity->total);
-    put_rate(json, "repair_mean", capacity->repair_mean);
+    json_put_rate(json, "downloads", capacity->downloads);
+    json_put_rate(json, "links", capacity->links);
+    json_put_rate(json, "copying", capacity->copying);
+    json_put_rate(json, "crawling", capacity->crawling);
+    json_put_rate(json, "repair", capacity->repair);
+    json_put_rate(json, "total", capacity->total);
+    json_put_rate(json, "repair_mean", capacity->repair_mean);
     put(json, "ring_down", capacity->ring_down_kbps);
     json_close(json);
 }

@@ -191,7 +191,7 @@ static struct cell value_cell(enum capacity_unit unit, double value) {
     assert_failed("every unit has its cell", __FILE__, __LINE__);
 }
 
-static void put_line(struct buf *out, const char *label, struct cell cell) {
+static void text_put_line(struct buf *out, const char *label, struct cell cell) {
     buf_put_format(out, "  %-*s %s\n", LABEL_WIDTH, label, cell.text);
 }
 
@@ -231,14 +231,14 @@ static void put_measured(const struct plan *plan, struct buf *out) {
     double distances_count = (double)(measure->pages.distances_count + measure->embeds.distances_count);
     double changes_count = (double)(measure->pages.changes_count + measure->embeds.changes_count);
     buf_put_format(out, "\nMeasured in %s\n", plan->directory);
-    put_line(out, "URLs with contents", count_cell(urls_count));
-    put_line(out, "captures of them", count_cell((double)measure->captures_count));
-    put_line(out, "captures per URL", count_cell((double)measure->captures_count / urls_count));
+    text_put_line(out, "URLs with contents", count_cell(urls_count));
+    text_put_line(out, "captures of them", count_cell((double)measure->captures_count));
+    text_put_line(out, "captures per URL", count_cell((double)measure->captures_count / urls_count));
     if (distances_count > 0) {
-        put_line(out, "unchanged since the one before", share_cell(1 - changes_count / distances_count));
+        text_put_line(out, "unchanged since the one before", share_cell(1 - changes_count / distances_count));
     }
-    put_line(out, "contents it had from other URLs",
-             share_cell((double)measure->duplicates_count / (double)measure->contents_count));
+    text_put_line(out, "contents it had from other URLs",
+                  share_cell((double)measure->duplicates_count / (double)measure->contents_count));
 }
 
 static void put_table(const struct capacity *capacity, struct buf *out) {
@@ -266,69 +266,69 @@ static void put_table(const struct capacity *capacity, struct buf *out) {
 static void put_storage(const struct plan *plan, struct buf *out) {
     const struct capacity *capacity = &plan->capacity;
     buf_put_format(out, "\nStorage after %s months\n", count_cell(plan->inputs.months).text);
-    put_line(out, "each object once", size_cell(capacity->stored_size));
-    put_line(out, "with all copies", size_cell(capacity->replicated_size));
+    text_put_line(out, "each object once", size_cell(capacity->stored_size));
+    text_put_line(out, "with all copies", size_cell(capacity->replicated_size));
     if (plan->origins[CAPACITY_DISK] == PLAN_OPEN) {
-        put_line(out, "nodes", count_cell(capacity->nodes_count));
-        put_line(out, "disk that each node needs", size_cell(capacity->disk_needed));
+        text_put_line(out, "nodes", count_cell(capacity->nodes_count));
+        text_put_line(out, "disk that each node needs", size_cell(capacity->disk_needed));
         return;
     }
-    put_line(out, "disk of a node", size_cell(capacity->disk_size));
-    put_line(out, "nodes needed", count_cell(capacity->nodes_needed));
+    text_put_line(out, "disk of a node", size_cell(capacity->disk_size));
+    text_put_line(out, "nodes needed", count_cell(capacity->nodes_needed));
     if (plan->origins[CAPACITY_NODES] != PLAN_OPEN) {
-        put_line(out, "nodes there are", count_cell(capacity->nodes_count));
-        put_line(out, "of the disk, each needs", size_cell(capacity->disk_needed));
-        put_line(out, "full after", months_cell(capacity->months_until_full));
+        text_put_line(out, "nodes there are", count_cell(capacity->nodes_count));
+        text_put_line(out, "of the disk, each needs", size_cell(capacity->disk_needed));
+        text_put_line(out, "full after", months_cell(capacity->months_until_full));
     }
 }
 
 static void put_node_day(const struct capacity *capacity, struct buf *out) {
     buf_put_string(out, "\nEach node in a day\n");
-    put_line(out, "URLs it is responsible for", count_cell(capacity->urls_per_node));
-    put_line(out, "requests to web servers", count_cell(capacity->requests_count));
-    put_line(out, "contents downloaded", size_cell(capacity->downloads_size));
-    put_line(out, "links to other nodes", size_cell(capacity->links_size));
-    put_line(out, "contents from other nodes", size_cell(capacity->copies_size));
-    put_line(out, "repair, on average", size_cell(capacity->repair_size + capacity->catch_up_size));
+    text_put_line(out, "URLs it is responsible for", count_cell(capacity->urls_per_node));
+    text_put_line(out, "requests to web servers", count_cell(capacity->requests_count));
+    text_put_line(out, "contents downloaded", size_cell(capacity->downloads_size));
+    text_put_line(out, "links to other nodes", size_cell(capacity->links_size));
+    text_put_line(out, "contents from other nodes", size_cell(capacity->copies_size));
+    text_put_line(out, "repair, on average", size_cell(capacity->repair_size + capacity->catch_up_size));
 }
 
-static void put_rate(struct buf *out, const char *label, struct capacity_rate rate) {
+static void text_put_rate(struct buf *out, const char *label, struct capacity_rate rate) {
     buf_put_format(out, "  %-*s %14s %14s\n", LABEL_WIDTH, label, rate_cell(rate.down_kbps).text,
                    rate_cell(rate.up_kbps).text);
 }
 
 static void put_bandwidth(const struct capacity *capacity, struct buf *out) {
     buf_put_format(out, "\n%-*s %14s %14s\n", LABEL_WIDTH + 2, "Bandwidth of a node", "down", "up");
-    put_rate(out, "downloads", capacity->downloads);
-    put_rate(out, "links", capacity->links);
-    put_rate(out, "copies of new contents", capacity->copying);
-    put_rate(out, "crawling: the above", capacity->crawling);
-    put_rate(out, "filling a node, or a neighbour", capacity->repair);
-    put_rate(out, "crawling, and filling", capacity->total);
-    put_rate(out, "repair, on average", capacity->repair_mean);
+    text_put_rate(out, "downloads", capacity->downloads);
+    text_put_rate(out, "links", capacity->links);
+    text_put_rate(out, "copies of new contents", capacity->copying);
+    text_put_rate(out, "crawling: the above", capacity->crawling);
+    text_put_rate(out, "filling a node, or a neighbour", capacity->repair);
+    text_put_rate(out, "crawling, and filling", capacity->total);
+    text_put_rate(out, "repair, on average", capacity->repair_mean);
     buf_put_format(out, "  %-*s %14s\n", LABEL_WIDTH, "whole ring", rate_cell(capacity->ring_down_kbps).text);
 }
 
 static void put_copies(const struct capacity *capacity, struct buf *out) {
     buf_put_format(out, "\nKeeping %s copies\n", count_cell(capacity->copies).text);
-    put_line(out, "an object cannot be read", share_cell(capacity->unavailable));
-    put_line(out, "objects lost in a year", share_cell(capacity->lost_in_year));
-    put_line(out, "mean time until one is lost", days_cell(capacity->time_to_loss_days));
-    put_line(out, "all others gone before a repair", share_cell(capacity->lost_in_repair));
-    put_line(out, "lost if a third of the nodes goes", share_cell(capacity->lost_with_third));
-    put_line(out, "filling a node over the whole line", days_cell(capacity->fill_days));
-    put_line(out, "a node takes part in a repair every", days_cell(capacity->repair_interval_days));
+    text_put_line(out, "an object cannot be read", share_cell(capacity->unavailable));
+    text_put_line(out, "objects lost in a year", share_cell(capacity->lost_in_year));
+    text_put_line(out, "mean time until one is lost", days_cell(capacity->time_to_loss_days));
+    text_put_line(out, "all others gone before a repair", share_cell(capacity->lost_in_repair));
+    text_put_line(out, "lost if a third of the nodes goes", share_cell(capacity->lost_with_third));
+    text_put_line(out, "filling a node over the whole line", days_cell(capacity->fill_days));
+    text_put_line(out, "a node takes part in a repair every", days_cell(capacity->repair_interval_days));
 }
 
 static void put_links(const struct plan *plan, struct buf *out) {
     const struct capacity *capacity = &plan->capacity;
     buf_put_string(out, "\nBytes of a link to one receiver\n");
-    put_line(out, "a lookup and a message for each", count_cell(capacity->link_direct_size));
-    put_line(out, "batches that walk the ring", count_cell(capacity->link_walk_size));
-    put_line(out, "the same, compressed (mnemon)", count_cell(CAPACITY_LINK_SIZE));
-    put_line(out, "assumed above", count_cell(plan->inputs.link_size));
-    put_line(out, "links gathered for a walk", count_cell(capacity->walk_links_count));
-    put_line(out, "memory for them", size_cell(capacity->walk_buffer_size));
+    text_put_line(out, "a lookup and a message for each", count_cell(capacity->link_direct_size));
+    text_put_line(out, "batches that walk the ring", count_cell(capacity->link_walk_size));
+    text_put_line(out, "the same, compressed (mnemon)", count_cell(CAPACITY_LINK_SIZE));
+    text_put_line(out, "assumed above", count_cell(plan->inputs.link_size));
+    text_put_line(out, "links gathered for a walk", count_cell(capacity->walk_links_count));
+    text_put_line(out, "memory for them", size_cell(capacity->walk_buffer_size));
 }
 
 /* Words with line breaks, the first line behind a dash. */

@@ -60,7 +60,7 @@ static uint64_t recent_rate_tenths(const struct progress *progress, uint64_t now
     return elapsed_us == 0 ? 0 : done * 10000000 / elapsed_us;
 }
 
-static void put_rate(struct buf *buf, uint64_t tenths) {
+static void progress_put_rate(struct buf *buf, uint64_t tenths) {
     if (tenths >= 100) {
         value_put_count(buf, tenths / 10);
     } else {
@@ -91,7 +91,7 @@ static void progress_put_line(const struct progress *progress, uint64_t now_us, 
     buf_put_format(buf, "%s%s", progress->label, on_terminal ? "  " : ": ");
     put_counts(buf, progress, gap);
     buf_put_string(buf, gap);
-    put_rate(buf, rate_tenths);
+    progress_put_rate(buf, rate_tenths);
     if (progress->bytes_count > 0) {
         buf_put_string(buf, gap);
         value_put_size(buf, progress->bytes_count);

@@ -29,7 +29,7 @@ static uint64_t now_s(const struct cli *cli) {
     return (uint64_t)(clock_wall_us(cli->clock) / US_PER_S);
 }
 
-static int fail(const struct cli *cli, enum err err, const struct err_detail *detail) {
+static int found_fail(const struct cli *cli, enum err err, const struct err_detail *detail) {
     return cli_fail(cli, "%s", err_detail_text(detail, err));
 }
 
@@ -50,7 +50,7 @@ static struct founding *founding_new(struct cli *cli, const struct data *data) {
     founding->directory = data->directory;
     enum err err = identity_load(&founding->identity, data->directory, &detail);
     if (err != ERR_OK) {
-        fail(cli, err, &detail);
+        found_fail(cli, err, &detail);
         founding_free(founding);
         return NULL;
     }
@@ -77,7 +77,7 @@ static struct founding *founding_open(struct cli *cli, const struct data *data) 
                       founding->charter.name);
     }
     if (err != ERR_OK) {
-        fail(cli, err, &detail);
+        found_fail(cli, err, &detail);
         founding_free(founding);
         return NULL;
     }
@@ -141,13 +141,13 @@ static int set_rules(struct cli *cli, const struct ring_options *options, struct
 
 /* ---- create, amend, remove ---- */
 
-static int keep(struct founding *founding) {
+static int found_keep(struct founding *founding) {
     struct err_detail detail = {0};
     struct charter *charter = &founding->charter;
     charter->signed_s = now_s(founding->cli);
     struct bytes encoded = charter_write(charter, sign, &founding->identity, founding->encoded);
     enum err err = ring_files_write_charter(founding->directory, encoded, &detail);
-    return err == ERR_OK ? CLI_DONE : fail(founding->cli, err, &detail);
+    return err == ERR_OK ? CLI_DONE : found_fail(founding->cli, err, &detail);
 }
 
 static void print_created(struct cli *cli, const struct founding *founding) {
@@ -188,7 +188,7 @@ int ring_create(struct cli *cli, const struct data *data, const struct ring_opti
         status = cli_fail(cli, "%s is already in the ring \"%s\"; leave it first: mnemon ring leave",
                           data->directory, charter->name);
     } else if (err != ERR_NOT_FOUND) {
-        status = fail(cli, err, &detail);
+        status = found_fail(cli, err, &detail);
     }
     if (status == CLI_DONE) {
         charter_init(charter);
@@ -198,7 +198,7 @@ int ring_create(struct cli *cli, const struct data *data, const struct ring_opti
         status = set_rules(cli, options, charter);
     }
     if (status == CLI_DONE) {
-        status = keep(founding);
+        status = found_keep(founding);
     }
     if (status == CLI_DONE) {
         print_created(cli, founding);
@@ -223,7 +223,7 @@ int ring_amend(struct cli *cli, const struct data *data, const struct ring_optio
     founding->charter.version++;
     int status = set_rules(cli, options, &founding->charter);
     if (status == CLI_DONE) {
-        status = keep(founding);
+        status = found_keep(founding);
     }
     if (status == CLI_DONE) {
         print_version(cli, founding);
@@ -259,7 +259,7 @@ int ring_remove(struct cli *cli, const struct data *data, char **keys, size_t ke
     }
     if (status == CLI_DONE) {
         founding->charter.version++;
-        status = keep(founding);
+        status = found_keep(founding);
     }
     if (status == CLI_DONE) {
         print_version(cli, founding);

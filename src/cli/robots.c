@@ -85,7 +85,7 @@ static void print_verdict(struct printer *printer, bool is_path) {
     }
 }
 
-static void print_url(struct printer *printer, struct bytes input) {
+static void robots_print_url(struct printer *printer, struct bytes input) {
     struct err_detail detail = {0};
     bool is_path = input.size > 0 && input.data[0] == '/';
     enum err err = url_parse(&printer->url, input, is_path ? &printer->base : NULL, &detail);
@@ -129,7 +129,7 @@ static int print_all(struct printer *printer, const struct robots_options *optio
         return cli_fail(printer->cli, "%s: %s", arguments[0], err_text(err));
     }
     for (size_t i = 1; i < arguments_count; i++) {
-        print_url(printer, bytes_of_string(arguments[i]));
+        robots_print_url(printer, bytes_of_string(arguments[i]));
     }
     return printer->invalid_count > 0 ? CLI_FAILED : CLI_DONE;
 }

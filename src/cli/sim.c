@@ -96,7 +96,8 @@ static int write_to(struct cli *cli, FILE *file, const char *name, const struct 
 }
 
 /* Nothing to do for a NULL path. */
-static int write_file(struct cli *cli, const char *path, const struct report *report, report_writer *writer) {
+static int sim_write_file(struct cli *cli, const char *path, const struct report *report,
+                          report_writer *writer) {
     if (path == NULL) {
         return CLI_DONE;
     }
@@ -115,10 +116,10 @@ static int write_report(struct cli *cli, const struct sim_options *options, cons
     int status =
         write_to(cli, cli->out, "output", report, options->json ? report_write_json : report_write_text);
     if (status == CLI_DONE) {
-        status = write_file(cli, options->csv, report, report_write_csv);
+        status = sim_write_file(cli, options->csv, report, report_write_csv);
     }
     if (status == CLI_DONE) {
-        status = write_file(cli, options->svg, report, plot_write_svg);
+        status = sim_write_file(cli, options->svg, report, plot_write_svg);
     }
     return status;
 }

@@ -23,7 +23,7 @@ static double real(const json_t *status, const char *section, const char *name) 
     return json_number_value(member(status, section, name));
 }
 
-static void put_count(struct buf *line, const json_t *status, const char *section, const char *name) {
+static void status_put_count(struct buf *line, const json_t *status, const char *section, const char *name) {
     value_put_count(line, (uint64_t)real(status, section, name));
 }
 
@@ -33,23 +33,23 @@ static void put_size(struct buf *line, const json_t *status, const char *section
 
 static void put_crawl(struct buf *line, const json_t *status) {
     buf_put_string(line, "crawl    ");
-    put_count(line, status, "crawl", "jobs");
+    status_put_count(line, status, "crawl", "jobs");
     buf_put_format(line, " jobs open, %.1f documents/s, ", real(status, "crawl", "documents_per_second"));
     put_size(line, status, "crawl", "received_bytes_per_second");
     buf_put_string(line, "/s; ");
-    put_count(line, status, "crawl", "documents");
+    status_put_count(line, status, "crawl", "documents");
     buf_put_string(line, " stored, ");
-    put_count(line, status, "crawl", "urls_waiting");
+    status_put_count(line, status, "crawl", "urls_waiting");
     buf_put_string(line, " URLs waiting, ");
-    put_count(line, status, "crawl", "hosts_waiting");
+    status_put_count(line, status, "crawl", "hosts_waiting");
     buf_put_string(line, " of ");
-    put_count(line, status, "crawl", "hosts");
+    status_put_count(line, status, "crawl", "hosts");
     buf_put_string(line, " hosts waited for\n");
 }
 
 static void put_store(struct buf *line, const json_t *status) {
     buf_put_string(line, "store    ");
-    put_count(line, status, "store", "captures");
+    status_put_count(line, status, "store", "captures");
     buf_put_string(line, " captures, ");
     put_size(line, status, "store", "bytes");
     buf_put_format(line, "; a commit takes %.1f ms (sync %.1f ms), queue %.0f %%, ",
@@ -61,15 +61,15 @@ static void put_store(struct buf *line, const json_t *status) {
 
 static void put_rest(struct buf *line, const json_t *status) {
     buf_put_string(line, "http     ");
-    put_count(line, status, "http", "requests");
+    status_put_count(line, status, "http", "requests");
     buf_put_format(line, " requests, %.1f/s, half in %.1f ms, 99 of 100 in %.1f ms\n",
                    real(status, "http", "requests_per_second"), real(status, "http", "p50_milliseconds"),
                    real(status, "http", "p99_milliseconds"));
     if (json_is_true(member(status, "search", "enabled"))) {
         buf_put_string(line, "search   ");
-        put_count(line, status, "search", "documents");
+        status_put_count(line, status, "search", "documents");
         buf_put_string(line, " pages, ");
-        put_count(line, status, "search", "left");
+        status_put_count(line, status, "search", "left");
         buf_put_string(line, " captures not yet read\n");
     }
     buf_put_string(line, "process  ");
@@ -87,7 +87,7 @@ static void put_slow(struct buf *line, const json_t *status) {
     }
 }
 
-static void print_status(struct cli *cli, const struct node_file *node, const json_t *status) {
+static void status_print_status(struct cli *cli, const struct node_file *node, const json_t *status) {
     struct buf line;
     buf_init(&line, LINE_SIZE_MAX);
     buf_put_format(&line, "node     %s, process %jd, up ", node->url, (intmax_t)node->pid);
@@ -150,7 +150,7 @@ static int status_run(struct cli *cli, const void *values, char **arguments, siz
     }
     enum err err = node_file_read(data.directory, &node, &detail);
     if (err == ERR_OK) {
-        return ask_show(cli, &data, &node, "/api/v1/status", options->json, print_status);
+        return ask_show(cli, &data, &node, "/api/v1/status", options->json, status_print_status);
     }
     cli_fail(cli, "%s", err_detail_text(&detail, err));
     show_archive(cli, options);

@@ -85,8 +85,8 @@ static void add_stat(struct backend_stat *sum, const struct backend_stat *stat) 
 
 /* ---- printing ---- */
 
-static void put_line(struct buf *out, const char *name, void (*put)(struct buf *buf, uint64_t value),
-                     uint64_t value) {
+static void store_put_line(struct buf *out, const char *name, void (*put)(struct buf *buf, uint64_t value),
+                           uint64_t value) {
     buf_put_format(out, "%-12s ", name);
     put(out, value);
     buf_put_byte(out, '\n');
@@ -97,13 +97,13 @@ static void put_about(struct buf *out, uint64_t count) {
     value_put_count(out, count);
 }
 
-static void put_text(struct buf *out, const struct backend_stat *stat, bool is_estimate) {
-    put_line(out, "documents", is_estimate ? put_about : value_put_count, stat->blocks_count);
-    put_line(out, "captures", is_estimate ? put_about : value_put_count, stat->captures_count);
-    put_line(out, "segments", value_put_count, stat->segments_count);
-    put_line(out, "size", value_put_size, stat->size);
-    put_line(out, "dead", value_put_size, stat->dead_size);
-    put_line(out, "index", value_put_size, stat->index_size);
+static void store_put_text(struct buf *out, const struct backend_stat *stat, bool is_estimate) {
+    store_put_line(out, "documents", is_estimate ? put_about : value_put_count, stat->blocks_count);
+    store_put_line(out, "captures", is_estimate ? put_about : value_put_count, stat->captures_count);
+    store_put_line(out, "segments", value_put_count, stat->segments_count);
+    store_put_line(out, "size", value_put_size, stat->size);
+    store_put_line(out, "dead", value_put_size, stat->dead_size);
+    store_put_line(out, "index", value_put_size, stat->index_size);
 }
 
 static void put_volume_text(struct buf *out, const struct tally *tally) {
@@ -111,13 +111,13 @@ static void put_volume_text(struct buf *out, const struct tally *tally) {
                    tally->volume.is_remote ? " (maintained by its server)" : "",
                    tally->volume.is_writable ? "" : " (takes no new documents)");
     if (tally->err == ERR_OK) {
-        put_text(out, &tally->stat, tally->is_estimate);
+        store_put_text(out, &tally->stat, tally->is_estimate);
     } else {
         buf_put_format(out, "%-12s %s\n", "down", err_detail_text(&tally->detail, tally->err));
     }
 }
 
-static void put_json(struct json *json, const struct backend_stat *stat) {
+static void store_put_json(struct json *json, const struct backend_stat *stat) {
     JSON_COUNTS(json, {"documents", stat->blocks_count}, {"captures", stat->captures_count},
                 {"segments", stat->segments_count}, {"size", stat->size}, {"dead_size", stat->dead_size},
                 {"index_size", stat->index_size});
@@ -130,7 +130,7 @@ static void put_volume_json(struct json *json, const struct tally *tally) {
     json_bool(json, "remote", tally->volume.is_remote);
     json_bool(json, "writable", tally->volume.is_writable);
     if (tally->err == ERR_OK) {
-        put_json(json, &tally->stat);
+        store_put_json(json, &tally->stat);
     } else {
         json_text(json, "down", err_detail_text(&tally->detail, tally->err));
     }
@@ -163,13 +163,13 @@ static void put_report(struct buf *out, struct data *data, bool is_json) {
         json_close(&json);
         json_begin(&json, out);
         json_text(&json, "directory", data->directory);
-        put_json(&json, &sum);
+        store_put_json(&json, &sum);
         json_raw(&json, "volumes", buf_bytes(&volumes));
         json_end(&json);
         buf_put_byte(out, '\n');
     } else {
         buf_put_format(out, "%-12s %s\n", "directory", data->directory);
-        put_text(out, &sum, is_estimate);
+        store_put_text(out, &sum, is_estimate);
         buf_put(out, buf_bytes(&volumes));
     }
     buf_done(&volumes);

@@ -37,7 +37,7 @@ static void print_damage(void *context, const char *segment, uint64_t offset, co
 }
 
 /* A URL came from elsewhere: it must not steer the terminal. */
-static void print_url(FILE *file, struct bytes url) {
+static void verify_print_url(FILE *file, struct bytes url) {
     for (size_t i = 0; i < url.size; i++) {
         bool is_control = url.data[i] < ' ' || url.data[i] == 0x7f;
         fputc(is_control ? '?' : url.data[i], file);
@@ -54,13 +54,13 @@ static void print_capture(void *context, const struct capture *capture) {
     if (capture->url.size > 0) {
         fputs(watch->progress.line_is_open ? "\n" : "", watch->cli->err);
         fprintf(watch->cli->err, "not readable: %s ", utc_format_rfc3339(capture->time_us, time));
-        print_url(watch->cli->err, capture->url);
+        verify_print_url(watch->cli->err, capture->url);
         watch->progress.line_is_open = false;
     }
 }
 
 /* In MB, so that the counts of the line stay readable. */
-static void show_progress(void *context, uint64_t done_size, uint64_t total_size) {
+static void verify_show_progress(void *context, uint64_t done_size, uint64_t total_size) {
     struct watch *watch = context;
     watch->progress.done_count = done_size >> 20;
     watch->progress.total_count = total_size >> 20;
@@ -102,7 +102,7 @@ static bool verify_all(struct data *data, struct watch *watch, struct verify_rep
     bool is_good = true;
     size_t count = instance_volumes_count(data->instance);
     struct verify_observer observer = {
-        .context = watch, .damage = print_damage, .progress = show_progress, .capture = print_capture};
+        .context = watch, .damage = print_damage, .progress = verify_show_progress, .capture = print_capture};
     watch->has_several = count > 1;
     for (size_t i = 0; i < count; i++) {
         struct instance_volume volume;

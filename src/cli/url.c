@@ -157,7 +157,7 @@ static void put_valid(struct printer *printer) {
     put_keys(printer);
 }
 
-static void print_url(struct printer *printer, struct bytes input) {
+static void url_print_url(struct printer *printer, struct bytes input) {
     struct err_detail detail = {0};
     enum err err = url_parse(&printer->url, input, printer->base, &detail);
     buf_clear(&printer->line);
@@ -180,7 +180,7 @@ static int print_lines(struct printer *printer) {
     struct bytes line;
     lines_init(&lines, printer->cli->in, URL_SIZE_MAX + 1); /* one more, so that too long stays too long */
     while (lines_next(&lines, &line)) {
-        print_url(printer, line);
+        url_print_url(printer, line);
     }
     lines_done(&lines);
     return ferror(printer->cli->in)
@@ -196,7 +196,7 @@ static int print_all(struct printer *printer, char **arguments, size_t arguments
         }
     }
     for (size_t i = 0; i < arguments_count; i++) {
-        print_url(printer, bytes_of_string(arguments[i]));
+        url_print_url(printer, bytes_of_string(arguments[i]));
     }
     return printer->invalid_count > 0 ? CLI_FAILED : CLI_DONE;
 }

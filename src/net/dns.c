@@ -59,7 +59,7 @@ struct dns {
     bool is_freed;
 };
 
-static void list_add(struct dns_list *list, struct dns_entry *entry) {
+static void dns_list_add(struct dns_list *list, struct dns_entry *entry) {
     entry->next = NULL;
     entry->previous = list->last;
     *(list->last == NULL ? &list->first : &list->last->next) = entry;
@@ -117,7 +117,7 @@ static void dns_settle(struct dns_entry *entry, uint64_t ttl_ms) {
         list_remove(&dns->asked, entry);
         entry->is_asked = false;
         entry->is_to_tell = true;
-        list_add(&dns->to_tell, entry);
+        dns_list_add(&dns->to_tell, entry);
     }
 }
 
@@ -418,7 +418,7 @@ static void ask(struct dns_entry *entry) {
     struct dns *dns = entry->dns;
     entry->is_asked = true;
     entry->until_ms = uv_now(dns->loop) + dns->timeout_ms;
-    list_add(&dns->asked, entry);
+    dns_list_add(&dns->asked, entry);
     if (!entry->is_at_ares) {
         entry->is_at_ares = true;
         ares_getaddrinfo(dns->channel, entry->name, NULL, &hints, dns_on_answer, entry);

@@ -29,13 +29,13 @@ enum err nudge_init(struct nudge *nudge, uv_loop_t *loop, void (*woken)(void *co
     return ERR_OK;
 }
 
-static void on_closed(uv_handle_t *handle) {
+static void nudge_on_closed(uv_handle_t *handle) {
     const struct nudge *nudge = handle->data;
     close(nudge->fd);
 }
 
 void nudge_close(struct nudge *nudge) {
-    uv_close((uv_handle_t *)&nudge->poll, on_closed);
+    uv_close((uv_handle_t *)&nudge->poll, nudge_on_closed);
 }
 
 void nudge_send(struct nudge *nudge) {

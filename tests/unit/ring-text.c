@@ -46,36 +46,41 @@ static struct ring_view ring_of(const struct ring_view_arc *arcs, size_t count) 
 static void counts_arcs_by_level(void **state) {
     (void)state;
     struct ring_view good = ring_of((struct ring_view_arc[]){whole, whole}, 2);
-    assert_says(RING_TEXT_COPIES, &good,
-                "1,234 captures here, 3 copies of each wanted; looks after 37.5 % of the ring; arcs: 2 whole");
+    assert_says(
+        RING_TEXT_COPIES, &good,
+        "1,234 captures here, 3 copies of each wanted; looks after 37.5 % of the ring; arcs: 2 whole");
     struct ring_view mixed = ring_of((struct ring_view_arc[]){low, whole, away}, 3);
-    assert_says(RING_TEXT_COPIES, &mixed,
-                "1,234 captures here, 3 copies of each wanted; looks after 37.5 % of the ring; arcs: 1 whole, 1 "
-                "with a node away, 1 with too few copies");
+    assert_says(
+        RING_TEXT_COPIES, &mixed,
+        "1,234 captures here, 3 copies of each wanted; looks after 37.5 % of the ring; arcs: 1 whole, 1 "
+        "with a node away, 1 with too few copies");
 }
 
 static void says_that_nodes_are_too_few(void **state) {
     (void)state;
     struct ring_view ring = ring_of(&lonely, 1);
-    assert_says(RING_TEXT_COPIES, &ring,
-                "1,234 captures here, 3 copies of each wanted, more than there are nodes; looks after 37.5 % of "
-                "the ring; arcs: 1 with too few copies");
+    assert_says(
+        RING_TEXT_COPIES, &ring,
+        "1,234 captures here, 3 copies of each wanted, more than there are nodes; looks after 37.5 % of "
+        "the ring; arcs: 1 with too few copies");
 }
 
 static void says_how_the_round_of_a_node_that_keeps_everything_went(void **state) {
     (void)state;
     struct ring_view ring = ring_of(NULL, 0);
     ring.copies.keeps_everything = true;
-    assert_says(RING_TEXT_COPIES, &ring,
-                "1,234 captures here, 3 copies of each wanted; looks after 37.5 % of the ring; keeps everything: "
-                "the first round over the ring is not over yet");
+    assert_says(
+        RING_TEXT_COPIES, &ring,
+        "1,234 captures here, 3 copies of each wanted; looks after 37.5 % of the ring; keeps everything: "
+        "the first round over the ring is not over yet");
     ring.copies.rounds_count = 1;
     ring.copies.stops_count = 4;
     ring.copies.missing_count = 1;
     ring.copies.silent_count = 2;
-    assert_says(RING_TEXT_COPIES, &ring,
-                "1,234 captures here, 3 copies of each wanted; looks after 37.5 % of the ring; keeps everything: "
-                "4 arcs of other nodes compared, 1 capture missing here, no node answered for 2");
+    assert_says(
+        RING_TEXT_COPIES, &ring,
+        "1,234 captures here, 3 copies of each wanted; looks after 37.5 % of the ring; keeps everything: "
+        "4 arcs of other nodes compared, 1 capture missing here, no node answered for 2");
 }
 
 static void says_what_is_repaired_and_for_how_long(void **state) {

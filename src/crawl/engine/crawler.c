@@ -107,7 +107,7 @@ void crawler_end_request(struct crawler *crawler, const struct trip *trip) {
 }
 
 /* No response: try again later, or never. */
-static void fail(struct crawler *crawler, struct trip *trip) {
+static void crawler_fail(struct crawler *crawler, struct trip *trip) {
     const struct fetch_result *result = trip->result;
     struct frontier_url *url = trip->url;
     struct campaign *campaign = trip->campaign;
@@ -132,7 +132,7 @@ static void on_fetched(void *context, struct fetch_result *result) {
     crawler->running_count--;
     crawler_end_request(crawler, trip);
     if (result->err != ERR_OK) {
-        fail(crawler, trip);
+        crawler_fail(crawler, trip);
     } else if (is_refusal(result->status) && trip->url->tries + 1 < CRAWLER_REFUSALS_MAX) {
         crawler_give_up(crawler, trip->campaign, trip->url, FRONTIER_RETRY, 0);
         crawler_return_trip(crawler, trip);
@@ -336,7 +336,7 @@ static void check_ends(struct crawler *crawler) {
     }
 }
 
-static void on_timer(uv_timer_t *timer) {
+static void crawler_on_timer(uv_timer_t *timer) {
     crawler_pump(timer->data);
 }
 
@@ -371,7 +371,7 @@ void crawler_pump(struct crawler *crawler) {
     }
     if (next_us != UINT64_MAX) {
         uint64_t wait_ms = next_us > now_us ? (next_us - now_us + 999) / 1000 : 0;
-        uv_timer_start(&crawler->timer, on_timer, wait_ms, 0);
+        uv_timer_start(&crawler->timer, crawler_on_timer, wait_ms, 0);
     }
     check_ends(crawler);
     crawler->is_pumping = false;
@@ -525,7 +525,7 @@ enum err crawler_new(const struct crawler_config *config, struct crawler **ret_c
     return ERR_OK;
 }
 
-static void on_closed(uv_handle_t *handle) {
+static void crawler_on_closed(uv_handle_t *handle) {
     struct crawler *crawler = handle->data;
     if (--crawler->handles_count == 0) {
         free(crawler);
@@ -553,8 +553,8 @@ void crawler_free(struct crawler *crawler) {
     hosts_done(&crawler->hosts);
     url_done(&crawler->url);
     loop_drop(crawler->config.loop, &crawler->wake);
-    uv_close((uv_handle_t *)&crawler->timer, on_closed);
-    uv_close((uv_handle_t *)&crawler->tick, on_closed);
+    uv_close((uv_handle_t *)&crawler->timer, crawler_on_closed);
+    uv_close((uv_handle_t *)&crawler->tick, crawler_on_closed);
 }
 
 /* ---- campaigns ---- */

@@ -68,7 +68,8 @@ void crawler_read_robots(struct crawler *crawler, struct host_robots *known, str
 }
 
 /* As the host's home in a ring: it goes with every lease, and so its sitemaps are told. */
-static void keep(struct crawler *crawler, struct host *host, struct host_robots *known, struct bytes text) {
+static void robots_keep(struct crawler *crawler, struct host *host, struct host_robots *known,
+                        struct bytes text) {
     struct sha256 sha256;
     uint8_t digest[SHA256_SIZE] = {0};
     bool is_kept = sha256_init(&sha256) == ERR_OK;
@@ -85,7 +86,7 @@ static void keep(struct crawler *crawler, struct host *host, struct host_robots 
     }
 }
 
-static void learn(struct crawler *crawler, struct trip *trip) {
+static void robots_learn(struct crawler *crawler, struct trip *trip) {
     struct host *host = trip->host;
     struct host_robots *known = &host->robots[trip->is_https];
     struct fetch_result *result = trip->result;
@@ -125,7 +126,7 @@ static void learn(struct crawler *crawler, struct trip *trip) {
     crawler_read_robots(crawler, known, buf_bytes(&text));
     pace_set_crawl_delay(&host->pace, &crawler->pace, known->robots.crawl_delay_us);
     if (crawler->config.permits != NULL) {
-        keep(crawler, host, known, buf_bytes(&text));
+        robots_keep(crawler, host, known, buf_bytes(&text));
     }
     if (crawler->config.permits == NULL || !trip->campaign->job.is_shared) {
         crawler_name_sitemaps(crawler, trip->campaign, &known->robots);
@@ -196,7 +197,7 @@ static void on_fetched(void *context, struct fetch_result *result) {
     if (!follow_redirect(crawler, trip)) {
         struct host *host = trip->host;
         crawler_end_request(crawler, trip);
-        learn(crawler, trip);
+        robots_learn(crawler, trip);
         hosts_queue(&crawler->hosts, host, pace_next_us(&host->pace));
         crawler_home_serve(crawler, host);
     }

@@ -214,7 +214,7 @@ void hosts_set_busy(struct hosts *hosts, struct host *host, bool is_busy) {
 
 /* ---- whose turn it is ---- */
 
-static bool make_room(struct hosts *hosts) {
+static bool host_make_room(struct hosts *hosts) {
     if (hosts->heap.count < hosts->heap.count_max) {
         return true;
     }
@@ -230,7 +230,7 @@ static bool make_room(struct hosts *hosts) {
 
 void hosts_queue(struct hosts *hosts, struct host *host, uint64_t at_us) {
     bool is_in = host->tie != 0 && host->at_us == at_us;
-    if (host->is_busy || host->lanes == NULL || is_in || !make_room(hosts)) {
+    if (host->is_busy || host->lanes == NULL || is_in || !host_make_room(hosts)) {
         return;
     }
     host->tie = ++hosts->sequence;

@@ -133,7 +133,7 @@ enum err job_parse(struct job *job, struct bytes text, struct arena *arena, stru
     return err;
 }
 
-static void put_text(struct buf *buf, const char *name, struct bytes text) {
+static void job_put_text(struct buf *buf, const char *name, struct bytes text) {
     buf_put_format(buf, "%s = \"", name);
     for (size_t i = 0; i < text.size; i++) {
         uint8_t byte = text.data[i];
@@ -161,10 +161,10 @@ void job_put(const struct job *job, struct buf *buf) {
     buf_put_format(buf, "scope = %s\n", job_scopes[job->scope]);
     buf_put_format(buf, "depth = %ju\n", (uintmax_t)job->depth);
     for (size_t i = 0; i < job->include.count; i++) {
-        put_text(buf, "include", job->include.items[i]);
+        job_put_text(buf, "include", job->include.items[i]);
     }
     for (size_t i = 0; i < job->exclude.count; i++) {
-        put_text(buf, "exclude", job->exclude.items[i]);
+        job_put_text(buf, "exclude", job->exclude.items[i]);
     }
     put_switch(buf, "ignore_robots", job->ignores_robots);
     put_switch(buf, "skip_sitemaps", job->skips_sitemaps);
@@ -313,8 +313,8 @@ enum err job_read(struct job *job, const char *directory, struct arena *arena, s
 }
 
 /* Under another name first, so that nobody ever reads half of it. */
-static enum err write_file(const char *directory, const char *name, struct bytes text,
-                           struct err_detail *detail) {
+static enum err job_write_file(const char *directory, const char *name, struct bytes text,
+                               struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
     snprintf(path, sizeof path, "%s/%s", directory, name);
     return whole_file_replace(path, text, FILE_MODE, detail);
@@ -331,11 +331,11 @@ enum err job_write(const struct job *job, const char *directory, struct err_deta
         buf_put(&text, job->seeds.items[i]);
         buf_put_byte(&text, '\n');
     }
-    err = text.err == ERR_OK ? write_file(directory, "seeds", buf_bytes(&text), detail) : text.err;
+    err = text.err == ERR_OK ? job_write_file(directory, "seeds", buf_bytes(&text), detail) : text.err;
     buf_clear(&text);
     job_put(job, &text);
     if (err == ERR_OK) {
-        err = text.err == ERR_OK ? write_file(directory, "job.conf", buf_bytes(&text), detail) : text.err;
+        err = text.err == ERR_OK ? job_write_file(directory, "job.conf", buf_bytes(&text), detail) : text.err;
     }
     buf_done(&text);
     return err;

@@ -63,7 +63,7 @@ struct jobs {
     bool is_stopped;
 };
 
-static void tell(const struct jobs *jobs, const char *name, const char *sentence) {
+static void jobs_tell(const struct jobs *jobs, const char *name, const char *sentence) {
     if (jobs->config.tell != NULL) {
         jobs->config.tell(jobs->config.context, name, sentence);
     }
@@ -98,7 +98,7 @@ static void put_state(const struct campaign *campaign, struct buf *out) {
     buf_put_byte(out, '\n');
 }
 
-static enum err write_file(const char *path, struct bytes text) {
+static enum err jobs_write_file(const char *path, struct bytes text) {
     char part[PATH_SIZE_MAX + 8];
     snprintf(part, sizeof part, "%s.part", path);
     FILE *file = fopen(part, "we");
@@ -116,7 +116,7 @@ enum err jobs_write_state(const struct campaign *campaign) {
     buf_init(&text, STATE_SIZE_MAX);
     put_state(campaign, &text);
     snprintf(path, sizeof path, "%s/state.json", campaign->directory);
-    enum err err = write_file(path, buf_bytes(&text));
+    enum err err = jobs_write_file(path, buf_bytes(&text));
     buf_done(&text);
     return err;
 }
@@ -178,7 +178,7 @@ static void jobs_run_errands(void *context, size_t seat) {
     struct jobs *jobs = context;
     (void)seat;
     for (struct errand *errand = jobs->errands; errand != NULL; errand = errand->next) {
-        errand->err = errand->text.size > 0 ? write_file(errand->path, buf_bytes(&errand->text))
+        errand->err = errand->text.size > 0 ? jobs_write_file(errand->path, buf_bytes(&errand->text))
                                             : jobs_remove_directory(errand->path, NULL);
     }
     DIR *directory = opendir(jobs->config.directory);
@@ -215,7 +215,7 @@ static void open_entry(struct jobs *jobs, struct entry *entry) {
         }
     }
     set_open(jobs, entry, err == ERR_OK);
-    tell(jobs, entry->name, err == ERR_OK ? "begins" : err_detail_text(&detail, err));
+    jobs_tell(jobs, entry->name, err == ERR_OK ? "begins" : err_detail_text(&detail, err));
 }
 
 static void close_entry(struct jobs *jobs, struct entry *entry) {
@@ -225,7 +225,7 @@ static void close_entry(struct jobs *jobs, struct entry *entry) {
     set_open(jobs, entry, false); /* nobody reads it when it closes */
     crawler_remove(jobs->crawler, &entry->campaign);
     campaign_close(&entry->campaign);
-    tell(jobs, entry->name, "ends");
+    jobs_tell(jobs, entry->name, "ends");
 }
 
 /* ---- looking at the directory ---- */
@@ -321,7 +321,7 @@ static void start_due_visits(struct jobs *jobs) {
                              now_us - campaign->visit_start_us >= (int64_t)campaign->job.period_us;
         if (is_due) {
             crawler_start_visit(jobs->crawler, campaign);
-            tell(jobs, entry->name, "begins its next visit");
+            jobs_tell(jobs, entry->name, "begins its next visit");
         } else if (is_limit_over) {
             crawler_resume(jobs->crawler, campaign);
         }
@@ -348,7 +348,7 @@ static void jobs_on_worked(void *context) {
         struct errand *errand = jobs->errands;
         jobs->errands = errand->next;
         if (errand->err != ERR_OK) {
-            tell(jobs, errand->path, err_text(errand->err));
+            jobs_tell(jobs, errand->path, err_text(errand->err));
         }
         buf_done(&errand->text);
         free(errand);
@@ -364,7 +364,7 @@ static void jobs_on_worked(void *context) {
     }
 }
 
-static void on_timer(uv_timer_t *timer) {
+static void jobs_on_timer(uv_timer_t *timer) {
     struct jobs *jobs = timer->data;
     if (jobs->is_working || jobs->is_stopped) {
         return;
@@ -385,7 +385,7 @@ static void on_timer(uv_timer_t *timer) {
 }
 
 void jobs_look(struct jobs *jobs) {
-    on_timer(&jobs->timer); /* where one is under way already, the next second sees the rest */
+    jobs_on_timer(&jobs->timer); /* where one is under way already, the next second sees the rest */
 }
 
 const struct crawler *jobs_crawler(const struct jobs *jobs) {
@@ -398,7 +398,7 @@ struct crawler *jobs_engine(struct jobs *jobs) {
 
 static void on_ended(void *context, struct campaign *campaign) {
     struct jobs *jobs = context;
-    tell(jobs, campaign->name, campaign->state == CAMPAIGN_ENDED ? "visit complete" : "limit reached");
+    jobs_tell(jobs, campaign->name, campaign->state == CAMPAIGN_ENDED ? "visit complete" : "limit reached");
 }
 
 /* ---- its own life ---- */
@@ -431,7 +431,7 @@ enum err jobs_new(const struct jobs_config *config, struct jobs **ret_jobs, stru
     jobs->timer.data = jobs;
     jobs->work = (struct pool_job){
         .run = jobs_run_errands, .context = jobs, .loop = config->crawler.loop, .done = jobs_on_worked};
-    uv_timer_start(&jobs->timer, on_timer, 0, LOOK_MS);
+    uv_timer_start(&jobs->timer, jobs_on_timer, 0, LOOK_MS);
     *ret_jobs = jobs;
     return ERR_OK;
 }
@@ -444,14 +444,14 @@ void jobs_stop(struct jobs *jobs) {
             crawler_pause(jobs->crawler, &entry->campaign);
         }
     }
-    uv_timer_start(&jobs->timer, on_timer, 0, LOOK_MS / 10);
+    uv_timer_start(&jobs->timer, jobs_on_timer, 0, LOOK_MS / 10);
 }
 
 void jobs_hurry(struct jobs *jobs) {
     crawler_cancel(jobs->crawler);
 }
 
-static void on_closed(uv_handle_t *handle) {
+static void jobs_on_closed(uv_handle_t *handle) {
     struct jobs *jobs = handle->data;
     while (jobs->entries != NULL) {
         struct entry *entry = jobs->entries;
@@ -466,7 +466,7 @@ void jobs_free(struct jobs *jobs) {
     ASSERT(!jobs->is_working);
     pool_stop(&jobs->pool);
     crawler_free(jobs->crawler);
-    uv_close((uv_handle_t *)&jobs->timer, on_closed);
+    uv_close((uv_handle_t *)&jobs->timer, jobs_on_closed);
 }
 
 /* ---- jobs that a ring shares ---- */

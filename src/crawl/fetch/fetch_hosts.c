@@ -17,7 +17,7 @@ void fetch_hosts_done(struct fetch_hosts *hosts) {
 }
 
 /* At most one a call: there is never more than one too many. */
-static enum err make_room(struct fetch_hosts *hosts, struct buf *forget) {
+static enum err hosts_make_room(struct fetch_hosts *hosts, struct buf *forget) {
     struct map *map = &hosts->map;
     if (map->count < map->count_max) {
         return map_reserve(map, map->count + 1);
@@ -38,9 +38,9 @@ static enum err make_room(struct fetch_hosts *hosts, struct buf *forget) {
     return ERR_LIMIT;
 }
 
-static enum err add(struct fetch_hosts *hosts, struct bytes key, struct buf *forget,
-                    struct fetch_host **ret_host) {
-    enum err err = make_room(hosts, forget);
+static enum err hosts_add(struct fetch_hosts *hosts, struct bytes key, struct buf *forget,
+                          struct fetch_host **ret_host) {
+    enum err err = hosts_make_room(hosts, forget);
     if (err != ERR_OK) {
         return err;
     }
@@ -92,7 +92,7 @@ enum err fetch_hosts_use(struct fetch_hosts *hosts, struct bytes key, const stru
     struct fetch_host **found = map_get(&hosts->map, key);
     struct fetch_host *host = found == NULL ? NULL : *found;
     if (host == NULL) {
-        enum err err = add(hosts, key, forget, &host);
+        enum err err = hosts_add(hosts, key, forget, &host);
         if (err != ERR_OK) {
             return err;
         }

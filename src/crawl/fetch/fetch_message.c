@@ -49,7 +49,7 @@ static const char *find_own(const struct fetch_config *config, const char *name)
     return NULL;
 }
 
-static void put_line(struct buf *out, const char *name, struct bytes value) {
+static void message_put_line(struct buf *out, const char *name, struct bytes value) {
     buf_put(out, BYTES("\r\n"));
     buf_put_string(out, name);
     buf_put(out, BYTES(": "));
@@ -62,10 +62,10 @@ static enum err put_rest(struct buf *rest, const struct fetch_config *config, st
         return err_set(detail, ERR_INVALID, "the user agent is empty or has control characters in it");
     }
     if (find_own(config, "Accept-Encoding") == NULL) {
-        put_line(rest, "Accept-Encoding", BYTES(ACCEPT_ENCODING));
+        message_put_line(rest, "Accept-Encoding", BYTES(ACCEPT_ENCODING));
     }
     if (find_own(config, "User-Agent") == NULL) {
-        put_line(rest, "User-Agent", bytes_of_string(agent));
+        message_put_line(rest, "User-Agent", bytes_of_string(agent));
     }
     for (const char *const *header = config->headers; header != NULL && *header != NULL; header++) {
         struct bytes text = bytes_of_string(*header);
@@ -114,7 +114,7 @@ bool fetch_message_is_usual(const struct fetch_request *request, const struct ur
 static void put_condition(struct buf *block, const char *name, struct bytes value) {
     value = bytes_trim(value);
     if (value.size > 0 && value.size <= FETCH_MESSAGE_VALUE_SIZE_MAX && !http_has_controls(value)) {
-        put_line(block, name, value);
+        message_put_line(block, name, value);
     }
 }
 

@@ -94,10 +94,10 @@ static void dispatch(struct fetch_sockets *sockets, const struct epoll_event *ev
     curl_multi_socket_action(sockets->multi, fd, mask, &running);
 }
 
-static void on_timer(uv_timer_t *timer);
+static void sockets_on_timer(uv_timer_t *timer);
 
 /* New transfers are started at once, not in the next turn of the loop: they only need to send. */
-static void run(struct fetch_sockets *sockets) {
+static void sockets_run(struct fetch_sockets *sockets) {
     sockets->ready(sockets->context);
     for (unsigned round = 0; sockets->is_due && round < ROUNDS_MAX; round++) {
         int running;
@@ -106,15 +106,15 @@ static void run(struct fetch_sockets *sockets) {
         sockets->ready(sockets->context);
     }
     if (sockets->is_due) {
-        uv_timer_start(&sockets->timer, on_timer, 0, 0);
+        uv_timer_start(&sockets->timer, sockets_on_timer, 0, 0);
     }
 }
 
-static void on_timer(uv_timer_t *timer) {
+static void sockets_on_timer(uv_timer_t *timer) {
     struct fetch_sockets *sockets = timer->data;
     sockets->is_running = true;
     sockets->is_due = true;
-    run(sockets);
+    sockets_run(sockets);
     sockets->is_running = false;
 }
 
@@ -128,11 +128,11 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
     for (int i = 0; i < count; i++) {
         dispatch(sockets, &list[i]);
     }
-    run(sockets);
+    sockets_run(sockets);
     sockets->is_running = false;
 }
 
-/* Inside run() a timer of 0 is only noted: run() looks for it before it returns. */
+/* Inside sockets_run() a timer of 0 is only noted: sockets_run() looks for it before it returns. */
 static int on_timer_wish(CURLM *multi, long wait_ms, void *context) {
     struct fetch_sockets *sockets = context;
     (void)multi;
@@ -140,7 +140,7 @@ static int on_timer_wish(CURLM *multi, long wait_ms, void *context) {
         sockets->is_due = false;
         uv_timer_stop(&sockets->timer);
     } else if (wait_ms > 0 || !sockets->is_running) {
-        uv_timer_start(&sockets->timer, on_timer, (uint64_t)wait_ms, 0);
+        uv_timer_start(&sockets->timer, sockets_on_timer, (uint64_t)wait_ms, 0);
     } else {
         sockets->is_due = true;
     }

@@ -598,7 +598,7 @@ static enum err connect_to(struct fetch_transfer *transfer, const struct dns_ans
     return ERR_OK;
 }
 
-static enum err add(struct fetch_transfer *transfer) {
+static enum err transfer_add(struct fetch_transfer *transfer) {
     transfer->phase = FETCH_PHASE_CONNECT;
     CURLMcode code = curl_multi_add_handle(transfer->fetch->multi, transfer->easy);
     if (code != CURLM_OK) {
@@ -611,7 +611,7 @@ static enum err add(struct fetch_transfer *transfer) {
 static void on_name(void *context, const struct dns_answer *answer) {
     struct fetch_transfer *transfer = context;
     enum err err = connect_to(transfer, answer);
-    err = err == ERR_OK ? add(transfer) : err;
+    err = err == ERR_OK ? transfer_add(transfer) : err;
     if (err != ERR_OK) {
         fetch_abandon(transfer);
     }
@@ -666,5 +666,5 @@ enum err fetch_transfer_begin(struct fetch_transfer *transfer, const struct fetc
     bool is_waiting = false;
     err = set_request(transfer, request);
     err = err == ERR_OK ? find_addresses(transfer, &is_waiting) : err;
-    return err == ERR_OK && !is_waiting ? add(transfer) : err;
+    return err == ERR_OK && !is_waiting ? transfer_add(transfer) : err;
 }

@@ -80,12 +80,12 @@ static void back_off(struct pace *pace, const struct pace_config *config, uint64
 }
 
 /* A single slow page shall not slow down all; a quarter of each answer counts. */
-static void learn(struct pace *pace, uint64_t duration_us) {
+static void pace_learn(struct pace *pace, uint64_t duration_us) {
     uint64_t bounded_us = duration_us < 600 * SECOND_US ? duration_us : 600 * SECOND_US;
     pace->answer_us = pace->answer_us == 0 ? bounded_us : (3 * pace->answer_us + bounded_us) / 4;
 }
 
-static void fail(struct pace *pace, const struct pace_config *config, uint64_t now_us) {
+static void pace_fail(struct pace *pace, const struct pace_config *config, uint64_t now_us) {
     if (pace->failures_count < UINT16_MAX) {
         pace->failures_count++;
     }
@@ -125,10 +125,10 @@ void pace_finish(struct pace *pace, const struct pace_config *config, const stru
         pace->reason = PACE_READY; /* that wait is over; what follows sets another */
     }
     if (answer->status == 0) {
-        fail(pace, config, now_us);
+        pace_fail(pace, config, now_us);
     } else {
         pace->failures_count = 0;
-        learn(pace, answer->duration_us);
+        pace_learn(pace, answer->duration_us);
         if (is_overload(answer->status)) {
             overload(pace, config, answer, now_us, wall_us);
         } else if (pace->bad_count > 0) {
@@ -320,7 +320,7 @@ static void forget_idle(struct pace_addresses *addresses, uint64_t now_us) {
 }
 
 /* Room for one more: those at rest are forgotten before the table grows. */
-static bool make_room(struct pace_addresses *addresses, uint64_t now_us) {
+static bool pace_make_room(struct pace_addresses *addresses, uint64_t now_us) {
     struct map *map = &addresses->map;
     if (map->count < map->entries_max) {
         return true;
@@ -337,7 +337,7 @@ bool pace_address_start(struct pace_addresses *addresses, const struct pace_conf
     struct bytes key = bytes_of(ip, IP_SIZE);
     struct pace_address *address = map_get(&addresses->map, key);
     if (address == NULL) {
-        address = make_room(addresses, now_us) ? map_put(&addresses->map, key) : NULL;
+        address = pace_make_room(addresses, now_us) ? map_put(&addresses->map, key) : NULL;
         if (address == NULL) {
             return true;
         }

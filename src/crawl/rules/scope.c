@@ -221,8 +221,8 @@ static enum scope_reason step_guess(const struct scope *scope, const struct url 
 }
 
 /* How far it is, and as what it would be in. */
-static enum scope_reason step(const struct scope *scope, const struct url *url, enum scope_via via,
-                              uint16_t from, uint16_t *ret_depth) {
+static enum scope_reason scope_step(const struct scope *scope, const struct url *url, enum scope_via via,
+                                    uint16_t from, uint16_t *ret_depth) {
     switch (via) {
     case SCOPE_VIA_SEED:
         *ret_depth = 0;
@@ -266,7 +266,7 @@ static enum scope_reason check(const struct scope *scope, const struct url *url,
     if (!url_is_web(url)) {
         return SCOPE_OUT_NOT_WEB;
     }
-    enum scope_reason reason = step(scope, url, via, from, &verdict->depth);
+    enum scope_reason reason = scope_step(scope, url, via, from, &verdict->depth);
     if (reason == SCOPE_IN_PAGE) {
         reason = check_place(scope, url);
     }

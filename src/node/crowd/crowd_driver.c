@@ -49,7 +49,7 @@ static void forget_hits(struct crowd_driver *driver, const struct peer *peer) {
     }
 }
 
-static void run(void *context) {
+static void driver_run(void *context) {
     crowd_driver_take_wants(context);
 }
 
@@ -65,7 +65,8 @@ void crowd_driver_distrust(struct crowd_driver *driver, const struct peer *peer)
     forget_hits(driver, peer);
     crowd_driver_drop(driver, peer);
     pthread_mutex_unlock(&driver->lock);
-    (void)transport_post(driver->config.transport, run, driver); /* else with the next news of the ring */
+    (void)transport_post(driver->config.transport, driver_run,
+                         driver); /* else with the next news of the ring */
 }
 
 bool crowd_driver_is_distrusted(struct crowd_driver *driver, const struct peer *peer) {

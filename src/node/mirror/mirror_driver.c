@@ -66,7 +66,7 @@ static void mirror_on_answer(void *context, enum err err, struct bytes answer) {
 }
 
 /* The bulk thread. */
-static void run(void *context) {
+static void driver_run(void *context) {
     struct mirror_driver_event *event = context;
     enum err err = peer_rpc_call(event->driver->config.peer_rpc, &event->peer, PEER_RPC_MIRROR,
                                  buf_bytes(&event->question), event->timeout_ms, mirror_on_answer, event);
@@ -85,7 +85,7 @@ void mirror_driver_ask(struct mirror_driver_event *event) {
     driver->asked = event;
     pthread_mutex_unlock(&driver->lock);
     enum err err = event->question.err;
-    err = err == ERR_OK ? peer_rpc_post(driver->config.peer_rpc, run, event) : err;
+    err = err == ERR_OK ? peer_rpc_post(driver->config.peer_rpc, driver_run, event) : err;
     if (err != ERR_OK) {
         mirror_on_answer(event, err, bytes_of(NULL, 0));
     }

@@ -234,7 +234,7 @@ static enum err url_walk(struct errand *errand, struct backend_session *session,
 }
 
 /* A whole listing goes to the others, too, even if nobody waits for it any more. */
-static void run(struct errand *errand) {
+static void url_run(struct errand *errand) {
     struct ring_reader *backend = errand->backend;
     struct backend_session *session;
     uint8_t hash[SHA256_SIZE];
@@ -257,7 +257,7 @@ static void run(struct errand *errand) {
 }
 
 static void run_aside(void *context) {
-    run(context);
+    url_run(context);
 }
 
 static struct errand *errand_new(struct ring_reader *backend, struct bytes surt, bool asks_busy) {
@@ -284,7 +284,7 @@ static struct ring_reader_listing *list_here(struct ring_reader *backend, struct
     struct errand *errand = errand_new(backend, surt, asks_busy);
     struct ring_reader_listing *listing = NULL;
     if (errand != NULL) {
-        run(errand);
+        url_run(errand);
         listing = errand_take(errand);
         errand_release(errand);
     }

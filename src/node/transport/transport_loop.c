@@ -237,7 +237,7 @@ static enum err make_ring(struct transport *transport) {
 }
 
 /* There is a charter. */
-static void begin(struct transport *transport) {
+static void loop_begin(struct transport *transport) {
     transport->state = TRANSPORT_JOINING;
     transport->joined_at_us = transport_now_us(transport);
     if (charter_is_removed(&transport->charter, transport->identity.key)) {
@@ -473,7 +473,7 @@ void transport_on_learned(void *context, const struct peer *from, const struct c
     if (is_first) {
         use_token(transport);
         note_contact(transport, from);
-        begin(transport);
+        loop_begin(transport);
     }
 }
 
@@ -491,7 +491,7 @@ void transport_begin(struct transport *transport) {
                      bytes_of(transport->encoded, transport->encoded_size));
     transport_share_charter(transport);
     use_token(transport);
-    begin(transport);
+    loop_begin(transport);
 }
 
 /* ---- what comes ---- */

@@ -93,7 +93,7 @@ static void read_query(struct wire_reader *reader, struct crowd_message *message
     message->contents = read_contents(reader, CROWD_WISH_SIZE_MAX);
 }
 
-static void message_write_body(struct wire_writer *writer, const struct crowd_message *message) {
+static void message_message_write_body(struct wire_writer *writer, const struct crowd_message *message) {
     switch ((enum crowd_message_kind)message->kind) {
     case CROWD_MESSAGE_SHUFFLE:
     case CROWD_MESSAGE_SHUFFLED:
@@ -128,7 +128,7 @@ static void message_write_body(struct wire_writer *writer, const struct crowd_me
     }
 }
 
-static void message_read_body(struct wire_reader *reader, struct crowd_message *message) {
+static void message_message_read_body(struct wire_reader *reader, struct crowd_message *message) {
     switch (message->kind) {
     case CROWD_MESSAGE_SHUFFLE:
     case CROWD_MESSAGE_SHUFFLED:
@@ -176,7 +176,7 @@ struct bytes crowd_message_write(const struct crowd_message *message,
     wire_write_u8(&writer, message->kind);
     wire_write_bytes(&writer, bytes_of(network, CROWD_NETWORK_SIZE));
     wire_write_u64(&writer, message->number);
-    message_write_body(&writer, message);
+    message_message_write_body(&writer, message);
     ASSERT(writer.err == ERR_OK);
     return bytes_of(memory, writer.size);
 }
@@ -195,6 +195,6 @@ enum crowd_message_verdict crowd_message_read(struct bytes bytes, const uint8_t 
     if (ret_message->version != CROWD_VERSION || memcmp(its_network.data, network, CROWD_NETWORK_SIZE) != 0) {
         return CROWD_MESSAGE_FOREIGN;
     }
-    message_read_body(&reader, ret_message);
+    message_message_read_body(&reader, ret_message);
     return wire_reader_finish(&reader, NULL) == ERR_OK ? CROWD_MESSAGE_GOOD : CROWD_MESSAGE_MALFORMED;
 }

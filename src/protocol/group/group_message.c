@@ -85,7 +85,7 @@ static void read_report(struct wire_reader *reader, struct group_message *messag
     message->estimates = wire_read_bytes(reader, wire_reader_left(reader));
 }
 
-static void message_write_body(struct wire_writer *writer, const struct group_message *message) {
+static void message_message_write_body(struct wire_writer *writer, const struct group_message *message) {
     switch ((enum group_message_kind)message->kind) {
     case GROUP_MESSAGE_JOIN:
         ASSERT(message->papers.size <= GROUP_PAPERS_SIZE_MAX);
@@ -129,7 +129,7 @@ static void message_write_body(struct wire_writer *writer, const struct group_me
     }
 }
 
-static void message_read_body(struct wire_reader *reader, struct group_message *message) {
+static void message_message_read_body(struct wire_reader *reader, struct group_message *message) {
     switch ((enum group_message_kind)message->kind) {
     case GROUP_MESSAGE_JOIN:
         message->token = wire_read_u64(reader);
@@ -184,7 +184,7 @@ struct bytes group_message_write(const struct group_message *message, const uint
     wire_write_bytes(&writer, bytes_of(id, GROUP_ID_SIZE));
     wire_write_u64(&writer, message->number);
     write_version(&writer, message->held);
-    message_write_body(&writer, message);
+    message_message_write_body(&writer, message);
     enum err err = wire_writer_finish(&writer, &bytes);
     ASSERT(err == ERR_OK);
     return bytes;
@@ -210,7 +210,7 @@ enum group_message_verdict group_message_read(struct bytes bytes, const uint8_t 
     if (version != GROUP_VERSION || memcmp(their_id, id, GROUP_ID_SIZE) != 0) {
         return GROUP_MESSAGE_FOREIGN;
     }
-    message_read_body(&reader, ret_message);
+    message_message_read_body(&reader, ret_message);
     return wire_reader_finish(&reader, NULL) == ERR_OK ? GROUP_MESSAGE_GOOD : GROUP_MESSAGE_MALFORMED;
 }
 

@@ -107,7 +107,7 @@ static void end_group(struct listing *listing) {
     group->count = 0;
 }
 
-static void list_add(struct group *group, const struct capture *capture) {
+static void list_list_add(struct group *group, const struct capture *capture) {
     if (group->count++ == 0) {
         buf_clear(&group->surt);
         buf_put(&group->surt, capture->surt);
@@ -136,7 +136,7 @@ static enum err walk_groups(struct listing *listing, struct archive_walk *walk, 
             listing->is_group_cut = is_same;
             break;
         }
-        list_add(group, &capture);
+        list_list_add(group, &capture);
         listing->looked_at_count++;
         buf_clear(&listing->after);
         err = archive_walk_key(walk, &listing->after);

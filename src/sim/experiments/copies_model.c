@@ -104,7 +104,7 @@ static void spread_news(struct copies_model *world) {
     }
 }
 
-static void learn(struct copies_model *world, uint32_t node) {
+static void model_learn(struct copies_model *world, uint32_t node) {
     uint64_t seen = 0;
     for (uint32_t i = 0; i < world->config.nodes_count; i++) {
         seen |= (uint64_t)copies_model_reaches(world, node, i) << i;
@@ -323,7 +323,7 @@ static void happen(struct copies_model *world, enum event event, uint32_t index)
         set_cut(world, false);
         break;
     case EVENT_LEARN:
-        learn(world, index);
+        model_learn(world, index);
         break;
     case EVENT_ARCHIVE:
         archive_late(world, index);
@@ -379,7 +379,7 @@ static bool make_node(struct copies_model *world, uint32_t index, struct ring_id
     return node->memory != NULL && node->has != NULL && node->waits != NULL && node->wanted != NULL;
 }
 
-static void begin(struct copies_model *world) {
+static void model_begin(struct copies_model *world) {
     const struct copies_model_config *config = &world->config;
     uint64_t all = config->nodes_count < 64 ? (UINT64_C(1) << config->nodes_count) - 1 : UINT64_MAX;
     for (uint32_t i = 0; i < config->nodes_count; i++) {
@@ -415,7 +415,7 @@ enum err copies_model_init(struct copies_model *world, const struct copies_model
         return ERR_MEMORY;
     }
     draw_places(world, world->places, world->captures_count);
-    begin(world);
+    model_begin(world);
     return world->err;
 }
 

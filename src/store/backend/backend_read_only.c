@@ -14,7 +14,7 @@ enum err backend_read_only_answer(struct backend_session *session, bool *ret_hol
     return ERR_OK;
 }
 
-static enum err refuse(struct err_detail *detail) {
+static enum err only_refuse(struct err_detail *detail) {
     return err_set(detail, ERR_UNSUPPORTED, "what others keep is only read from here");
 }
 
@@ -24,7 +24,7 @@ enum err backend_read_only_put(struct backend_session *session, const struct doc
     (void)document;
     (void)mode;
     (void)ret_stored;
-    return refuse(detail);
+    return only_refuse(detail);
 }
 
 enum err backend_read_only_submit(struct backend_session *session, const struct document *document,
@@ -35,14 +35,14 @@ enum err backend_read_only_submit(struct backend_session *session, const struct 
     (void)mode;
     (void)done;
     (void)context;
-    return refuse(detail);
+    return only_refuse(detail);
 }
 
 enum err backend_read_only_remove(struct backend_session *session, const struct key *key,
                                   struct err_detail *detail) {
     (void)session;
     (void)key;
-    return refuse(detail);
+    return only_refuse(detail);
 }
 
 void backend_read_only_drain(struct backend *backend) {

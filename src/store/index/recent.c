@@ -32,7 +32,7 @@ void recent_done(struct recent *recent) {
 
 /* ---- adding ---- */
 
-static struct bytes keep(uint8_t **room, struct bytes bytes) {
+static struct bytes recent_keep(uint8_t **room, struct bytes bytes) {
     struct bytes kept = bytes_of(*room, bytes.size);
     if (bytes.size > 0) {
         memcpy(*room, bytes.data, bytes.size);
@@ -49,9 +49,9 @@ void recent_add(struct recent *recent, const struct ledger_entry *entry) {
     }
     uint8_t *room = (uint8_t *)(copy + 1);
     *copy = *entry;
-    copy->surt = keep(&room, entry->surt);
-    copy->url = keep(&room, entry->url);
-    copy->mime = keep(&room, entry->mime);
+    copy->surt = recent_keep(&room, entry->surt);
+    copy->url = recent_keep(&room, entry->url);
+    copy->mime = recent_keep(&room, entry->mime);
     pthread_mutex_lock(&recent->lock);
     while (recent->count == RECENT_COUNT_MAX || recent->size + size > RECENT_SIZE_MAX) {
         drop_first(recent);
@@ -92,9 +92,9 @@ static bool copy_out(const struct ledger_entry *entry, struct buf *text, struct 
     }
     uint8_t *room = text->data;
     *ret_entry = *entry;
-    ret_entry->surt = keep(&room, entry->surt);
-    ret_entry->url = keep(&room, entry->url);
-    ret_entry->mime = keep(&room, entry->mime);
+    ret_entry->surt = recent_keep(&room, entry->surt);
+    ret_entry->url = recent_keep(&room, entry->url);
+    ret_entry->mime = recent_keep(&room, entry->mime);
     return true;
 }
 

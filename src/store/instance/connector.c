@@ -187,14 +187,14 @@ static enum err read_token(struct arena *arena, const struct section *section, c
     return err;
 }
 
-static enum err fail(const struct section *section, const char *text, struct err_detail *detail) {
+static enum err connector_fail(const struct section *section, const char *text, struct err_detail *detail) {
     return err_set(detail, ERR_INVALID, "[volume-%u]: %s", section->number, text);
 }
 
 static enum err make_local(struct arena *arena, const struct section *section, const char *directory,
                            struct connector_volume *volume, struct err_detail *detail) {
     if (section->token.size + section->token_file.size > 0) {
-        return fail(section, "a directory needs no token", detail);
+        return connector_fail(section, "a directory needs no token", detail);
     }
     volume->path = join(arena, directory, section->path);
     if (volume->path == NULL) {
@@ -209,21 +209,21 @@ static enum err make_local(struct arena *arena, const struct section *section, c
 static enum err make_remote(struct arena *arena, const struct section *section, const char *directory,
                             struct connector_volume *volume, struct err_detail *detail) {
     if (section->index.size > 0) {
-        return fail(section, "a volume server has its own index", detail);
+        return connector_fail(section, "a volume server has its own index", detail);
     }
     if (section->token.size > 0 && section->token_file.size > 0) {
-        return fail(section, "token and token_file exclude each other", detail);
+        return connector_fail(section, "token and token_file exclude each other", detail);
     }
     bool is_http = bytes_starts_with(section->url, BYTES("http://")) ||
                    bytes_starts_with(section->url, BYTES("https://"));
     if (!is_http) {
-        return fail(section, "its url begins with neither http:// nor https://", detail);
+        return connector_fail(section, "its url begins with neither http:// nor https://", detail);
     }
     volume->url = (const char *)section->url.data;
     volume->remote_number = (uint16_t)section->volume;
     volume->timeout_ms = (uint32_t)(section->timeout_us / 1000);
     if (section->token.size + section->token_file.size == 0) {
-        return fail(section, "a volume server wants a token or a token_file", detail);
+        return connector_fail(section, "a volume server wants a token or a token_file", detail);
     }
     return read_token(arena, section, directory, &volume->token, detail);
 }
@@ -232,7 +232,7 @@ static enum err make_volume(struct arena *arena, const struct section *section, 
                             struct connector_volume *volume, struct err_detail *detail) {
     *volume = (struct connector_volume){.number = section->number, .is_writable = section->is_writable};
     if ((section->path.size > 0) == (section->url.size > 0)) {
-        return fail(section, "it wants either path or url", detail);
+        return connector_fail(section, "it wants either path or url", detail);
     }
     return section->path.size > 0 ? make_local(arena, section, directory, volume, detail)
                                   : make_remote(arena, section, directory, volume, detail);

@@ -71,8 +71,8 @@ static void close_lane(struct lane *lane) {
 }
 
 /* The volume's failure, for the user and for whoever asks the instance. ERR_NOT_FOUND: go on without it. */
-static enum err fail(struct merge *merge, size_t index, enum err err, struct err_detail *inner,
-                     struct err_detail *detail) {
+static enum err merge_fail(struct merge *merge, size_t index, enum err err, struct err_detail *inner,
+                           struct err_detail *detail) {
     merge->is_partial = true;
     instance_note(merge->instance, index, err, inner);
     if (instance_is_trouble(err)) {
@@ -88,7 +88,7 @@ static enum err advance(struct merge *merge, struct lane *lane, struct err_detai
     inner.err = ERR_OK; /* the text is read only behind an error, and this runs for every capture */
     enum err err = table->captures_next(lane->cursor, &lane->capture, &inner);
     lane->capture.volume = lane->volume;
-    return err == ERR_OK || err == ERR_NOT_FOUND ? err : fail(merge, lane->index, err, &inner, detail);
+    return err == ERR_OK || err == ERR_NOT_FOUND ? err : merge_fail(merge, lane->index, err, &inner, detail);
 }
 
 /* A lane with its first capture, where the volume has any in the range. */
@@ -108,7 +108,7 @@ static enum err add_lane(struct merge *merge, struct instance_session *session, 
                                                      &inner);
     }
     if (err != ERR_OK) {
-        err = fail(merge, index, err, &inner, detail);
+        err = merge_fail(merge, index, err, &inner, detail);
         return err == ERR_NOT_FOUND ? ERR_OK : err;
     }
     err = advance(merge, lane, detail);

@@ -152,7 +152,7 @@ void query_start(struct query *query, struct instance_session *session) {
 }
 
 /* The next capture of any range. */
-static enum err step(struct query *query, struct capture *ret_capture) {
+static enum err query_step(struct query *query, struct capture *ret_capture) {
     while (query->range_index < query->ranges_count) {
         enum err err = ERR_OK;
         if (query->merge == NULL) {
@@ -174,7 +174,7 @@ static enum err step(struct query *query, struct capture *ret_capture) {
 enum err query_next(struct query *query, struct capture *ret_capture) {
     struct capture capture;
     enum err err;
-    while ((err = step(query, &capture)) == ERR_OK) {
+    while ((err = query_step(query, &capture)) == ERR_OK) {
         bool is_in_time = capture.time_us >= query->from_us && capture.time_us <= query->to_us;
         err = is_in_time ? instance_check(query->session, &capture) : ERR_NOT_FOUND;
         if (err == ERR_OK) {

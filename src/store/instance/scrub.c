@@ -216,7 +216,7 @@ static enum err read_segment(struct reading *reading, bool *ret_is_at_end, struc
 }
 
 /* Tell what was found; what had been read before is not read again then. */
-static enum err tell(struct scrub *scrub, struct scrub_volume *volume, struct err_detail *detail) {
+static enum err scrub_tell(struct scrub *scrub, struct scrub_volume *volume, struct err_detail *detail) {
     enum err err = ERR_OK;
     if (volume->places_count > 0) {
         err = damage_find(volume->volume, volume->places, volume->places_count, scrub->config.visit,
@@ -259,7 +259,7 @@ static enum err read_held(struct scrub *scrub, struct scrub_volume *volume, stru
     return err;
 }
 
-static enum err step(struct scrub *scrub, struct scrub_volume *volume, struct err_detail *detail) {
+static enum err scrub_step(struct scrub *scrub, struct scrub_volume *volume, struct err_detail *detail) {
     struct segment *segment = volume_hold_from(volume->volume, volume->position.segment);
     uint32_t before = volume->position.segment;
     enum err err = ERR_OK;
@@ -272,7 +272,7 @@ static enum err step(struct scrub *scrub, struct scrub_volume *volume, struct er
     bool is_due = volume->is_through || volume->position.segment != before || volume->places_count == 0 ||
                   volume->places_count >= PLACES_MAX / 2;
     if (err == ERR_OK && is_due) {
-        err = tell(scrub, volume, detail);
+        err = scrub_tell(scrub, volume, detail);
     }
     volume->is_through = volume->is_through && err == ERR_OK;
     return err;
@@ -350,7 +350,7 @@ enum err scrub_run(struct scrub *scrub, uint64_t *ret_wait_us, struct err_detail
         return was_through ? ERR_OK : save(scrub, detail);
     }
     uint64_t before = scrub->stat.done_size;
-    enum err err = step(scrub, volume, detail);
+    enum err err = scrub_step(scrub, volume, detail);
     *ret_wait_us = err == ERR_OK ? duration_us(scrub, scrub->stat.done_size - before) : WAIT_US_MAX / 60;
     if (err == ERR_OK && scrub->unsaved_size >= SAVE_SIZE) {
         err = save(scrub, detail);

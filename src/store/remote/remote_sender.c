@@ -50,7 +50,7 @@ static enum err read_end(struct remote_sender *sender, struct remote_job *job, e
     return err == ERR_NOT_FOUND && job->is_body_left_out ? ERR_BUSY : err;
 }
 
-static void tell(struct remote_sender *sender, struct remote_job *job, enum err err) {
+static void sender_tell(struct remote_sender *sender, struct remote_job *job, enum err err) {
     struct stored stored = {0};
     err = read_end(sender, job, err, &stored);
     job->done(job->context, err, &stored);
@@ -64,7 +64,7 @@ static void begin_jobs(struct remote_sender *sender, struct remote_job *jobs) {
         enum err err = remote_call_begin(&job->call, sender->multi, "POST", "documents",
                                          BACKEND_CODE_SMALL_SIZE_MAX, NULL);
         if (err != ERR_OK) {
-            tell(sender, job, err);
+            sender_tell(sender, job, err);
             continue;
         }
         job->next = sender->running;
@@ -81,7 +81,7 @@ static void end_jobs(struct remote_sender *sender) {
             continue;
         }
         *place = job->next;
-        tell(sender, job, remote_call_end(&job->call, sender->multi, NULL));
+        sender_tell(sender, job, remote_call_end(&job->call, sender->multi, NULL));
     }
 }
 
