@@ -322,7 +322,7 @@ def test_a_lookup_names_the_owner(node):
         assert f"  {a.owner(url)[0]} " in shown.splitlines()[1] and len(shown.splitlines()) == 3, shown
     same = ("https://www.example.org:443/Path/?b=1&a=2#top", "https://example.org/path?a=2&b=1")
     assert a.owner(same[0]) == a.owner(same[1])
-    for arguments, text in [(("http://",), "host"), ((), "which URL")]:
+    for arguments, text in [(("http://",), "host"), ((), "name a URL")]:
         done = a.run("ring", "lookup", *arguments)
         assert done.returncode != 0 and text in done.stderr, done.stderr
     b.stop()
