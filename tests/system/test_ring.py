@@ -28,7 +28,7 @@ def test_a_ring_is_created_once(node):
     assert (charter["scope"], charter["period_seconds"]) == (["example.org/*"], 6 * 3600)
     assert charter["founder"] == state["key"]
     again = a.run("ring", "create", "books")
-    assert again.returncode == 1 and "in the ring \"films\" already" in again.stderr
+    assert again.returncode == 1 and "already in the ring \"films\"" in again.stderr
 
 
 def test_wrong_usage_is_explained(node):
