@@ -131,9 +131,11 @@ static const struct option ring_options[] = {
     OPTION(DURATION, struct ring_options, expires_us, "expires", "TIME",
            "invite: how long the token is valid (7 d); with --for: how long the membership lasts (for ever)",
            .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX),
-    OPTION(NUMBER, struct ring_options, places, "places", "N",
-           "lookup: how many positions to show: the owner of the URL and those after it (1)", .min = 1,
+    OPTION(NUMBER, struct ring_options, vnodes, "vnodes", "N",
+           "lookup: how many virtual nodes to show: the owner of the URL and those after it (1)", .min = 1,
            .max = TRANSPORT_VNODES_MAX),
+    OPTION(NUMBER, struct ring_options, vnodes, "places", "N", "the name of --vnodes in version 0.1",
+           .min = 1, .max = TRANSPORT_VNODES_MAX),
     OPTION(FLAG, struct ring_options, json, "json", NULL, "status, lookup: print JSON"),
     {0},
 };

@@ -29,7 +29,7 @@ struct ring_options {
     uint64_t expires_us;
 
     /* lookup: 0 is one */
-    uint64_t places;
+    uint64_t vnodes;
 };
 
 /* ring_found.c: what only a founder does. CLI_DONE, or the status after the error, as all of these. */

@@ -16,14 +16,20 @@
 
 enum { PATH_SIZE_MAX = 8 << 10 };
 
-static void print_places(struct cli *cli, const struct node_file *node, const json_t *answer) {
+/* A node of version 0.1 calls them places. */
+static const json_t *vnodes_of(const json_t *answer) {
+    const json_t *vnodes = json_object_get(answer, "vnodes");
+    return vnodes != NULL ? vnodes : json_object_get(answer, "places");
+}
+
+static void print_vnodes(struct cli *cli, const struct node_file *node, const json_t *answer) {
     (void)node;
-    const json_t *places = json_object_get(answer, "places");
+    const json_t *vnodes = vnodes_of(answer);
     fprintf(cli->out, "key %s, found in %jd hops\n", ask_text(answer, "key"),
             (intmax_t)json_integer_value(json_object_get(answer, "hops")));
-    for (size_t i = 0; i < json_array_size(places); i++) {
-        const json_t *place = json_array_get(places, i);
-        fprintf(cli->out, "  %-24s %s  %s\n", ask_text(place, "address"), ask_text(place, "id"),
+    for (size_t i = 0; i < json_array_size(vnodes); i++) {
+        const json_t *vnode = json_array_get(vnodes, i);
+        fprintf(cli->out, "  %-24s %s  %s\n", ask_text(vnode, "address"), ask_text(vnode, "id"),
                 i == 0 ? "owner" : "successor");
     }
 }
@@ -38,10 +44,10 @@ int ring_lookup(struct cli *cli, const struct data *data, const struct ring_opti
     char *escaped = curl_easy_escape(NULL, url, 0);
     buf_init(&path, PATH_SIZE_MAX);
     buf_put_format(&path, "/api/v1/ring/lookup?places=%ju&url=%s",
-                   (uintmax_t)(options->places > 0 ? options->places : 1), escaped != NULL ? escaped : "");
+                   (uintmax_t)(options->vnodes > 0 ? options->vnodes : 1), escaped != NULL ? escaped : "");
     buf_put_byte(&path, '\0');
     int status = path.err == ERR_OK
-                     ? ask_show(cli, data, &node, (const char *)path.data, options->json, print_places)
+                     ? ask_show(cli, data, &node, (const char *)path.data, options->json, print_vnodes)
                      : cli_fail(cli, "the URL is too long");
     curl_free(escaped);
     buf_done(&path);
@@ -73,12 +79,12 @@ static void put_charter(struct buf *line, const json_t *charter) {
     }
 }
 
-static void put_places(struct buf *line, const json_t *ring) {
-    const json_t *places = json_object_get(ring, "places");
-    for (size_t i = 0; i < json_array_size(places); i++) {
-        const json_t *place = json_array_get(places, i);
-        buf_put_format(line, "place %-3.0f %s, %.2f %% of the keys, %s\n", ask_number(place, "index"),
-                       ask_text(place, "id"), 100 * ask_number(place, "share"), ask_text(place, "health"));
+static void put_vnodes(struct buf *line, const json_t *ring) {
+    const json_t *vnodes = vnodes_of(ring);
+    for (size_t i = 0; i < json_array_size(vnodes); i++) {
+        const json_t *vnode = json_array_get(vnodes, i);
+        buf_put_format(line, "vnode %-3.0f %s, %.2f %% of the keys, %s\n", ask_number(vnode, "index"),
+                       ask_text(vnode, "id"), 100 * ask_number(vnode, "share"), ask_text(vnode, "health"));
     }
 }
 
@@ -152,7 +158,7 @@ static void put_complaints(struct buf *line, const json_t *ring) {
 
 /* What the nodes do together, a line each. */
 static void put_sentences(struct buf *line, const json_t *ring) {
-    json_t *sentences = json_object_get(json_object_get(ring, "together"), "sentences");
+    json_t *sentences = json_object_get(json_object_get(ring, "services"), "sentences");
     const char *name;
     json_t *sentence;
     json_object_foreach(sentences, name, sentence) {
@@ -173,15 +179,15 @@ static void print_ring(struct cli *cli, const struct node_file *node, const json
     buf_put_format(&line, "node      %s%s%s\n", address, address[0] != '\0' ? ", " : "",
                    ask_text(ring, "key"));
     buf_put_format(&line, "state     %s\n", ask_text(ring, "text"));
-    if (json_is_array(json_object_get(ring, "places"))) {
-        buf_put_format(&line, "size      about %.0f places, %.0f known, %s\n",
+    if (json_is_array(vnodes_of(ring))) {
+        buf_put_format(&line, "size      about %.0f virtual nodes, %.0f known, %s\n",
                        ask_number(ring, "estimated_size"), ask_number(ring, "known"),
                        strcmp(ask_text(ring, "mode"), "small") == 0 ? "small: all nodes know each other"
                                                                     : ask_text(ring, "mode"));
     }
     put_sentences(&line, ring);
     put_dropped(&line, ring);
-    put_places(&line, ring);
+    put_vnodes(&line, ring);
     put_peers(&line, ring, "neighbours", "Neighbours:", SIZE_MAX);
     put_peers(&line, ring, "fingers", "Fingers:", FINGERS_SHOWN_MAX);
     put_complaints(&line, ring);

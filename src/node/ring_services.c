@@ -623,13 +623,13 @@ static void services_put_sentences(const struct ring_view *view, struct json *js
     buf_done(&sentence);
 }
 
-void ring_services_put(void *context, const struct ring_view *view, struct json *json) {
-    struct ring_services *ring_services = context;
+static void services_put(struct ring_services *ring_services, const struct ring_view *view, struct json *json,
+                         const char *name, const char *copies_name) {
     struct peer_rpc_stat stat = {0};
     if (ring_services->peer_rpc != NULL) {
         peer_rpc_stat(ring_services->peer_rpc, &stat);
     }
-    json_open(json, "together");
+    json_open(json, name);
     JSON_COUNTS(json, {"streams", stat.streams_count}, {"asked", stat.questions_count},
                 {"failed", stat.failed_count}, {"answered", stat.answers_count},
                 {"refused", stat.refused_count}, {"reads", stat.reads_count}, {"busy", stat.shed_count},
@@ -644,10 +644,15 @@ void ring_services_put(void *context, const struct ring_view *view, struct json 
                     {"refused", leases.refused_count}, {"lost", leases.lost_count});
         json_close(json);
         services_put_links(&links, json);
-        copies_put_json(ring_services->copies, json, "keeping");
+        copies_put_json(ring_services->copies, json, copies_name);
     }
     services_put_sentences(view, json);
     json_close(json);
+}
+
+void ring_services_put(void *context, const struct ring_view *view, struct json *json) {
+    services_put(context, view, json, "services", "copies");
+    services_put(context, view, json, "together", "keeping"); /* in 0.1 */
 }
 
 void ring_services_view(void *context, struct arena *arena, struct ring_view *view) {

@@ -318,8 +318,12 @@ def test_a_lookup_names_the_owner(node):
     await_agreement([a, b])
     for url in ("http://example.org/", "http://example.org/a?b=c&d=%25"):
         assert a.owner(url) == b.owner(url) and a.owner(url)[0] in (a.place, b.place)
-        shown = b.run("ring", "lookup", url, "--places", "2").stdout
+        shown = b.run("ring", "lookup", url, "--vnodes", "2").stdout
+        assert b.run("ring", "lookup", url, "--places", "2").stdout == shown, "its name in 0.1"
         assert f"  {a.owner(url)[0]} " in shown.splitlines()[1] and len(shown.splitlines()) == 3, shown
+    state = a.status()
+    assert [vnode["id"] for vnode in state["vnodes"]] == [place["id"] for place in state["places"]] != []
+    assert state["services"].keys() - {"copies"} == state["together"].keys() - {"keeping"}
     same = ("https://www.example.org:443/Path/?b=1&a=2#top", "https://example.org/path?a=2&b=1")
     assert a.owner(same[0]) == a.owner(same[1])
     for arguments, text in [(("http://",), "host"), ((), "name a URL")]:

@@ -29,7 +29,7 @@ def start_ring(node):
 
 
 def keeping(each):
-    return each.status()["together"]["keeping"]
+    return each.status()["services"]["copies"]
 
 
 def pages(each, origin):
@@ -68,7 +68,8 @@ def test_it_has_everything_and_reads_it_when_others_are_gone(node, web):
     later = web(hosts=1, pages=5)
     crawl(others, later, "--delay", "0")
     await_everything(others, keeper, later)
-    wait_for(lambda: keeping(keeper)["tour"]["whole"], lambda: str(keeping(keeper)["tour"]))
+    wait_for(lambda: keeping(keeper)["full_sync"]["whole"], lambda: str(keeping(keeper)["full_sync"]))
+    assert keeper.status()["together"]["keeping"]["tour"]["whole"], "its name in 0.1"
     assert keeping(keeper)["released"] == 0
     urls = sorted(origin.urls() | later.urls())
     assert {source(keeper, url) for url in urls} == {"store"}

@@ -186,7 +186,7 @@ static bool is_healthy(void *context, struct err_detail *detail) {
     return monitor_is_healthy(work->monitor, detail);
 }
 
-_Static_assert((int)ADMIN_PAGES_PLACES_MAX == (int)TRANSPORT_VNODES_MAX,
+_Static_assert((int)ADMIN_PAGES_VNODES_MAX == (int)TRANSPORT_VNODES_MAX,
                "what may be asked is what can be answered");
 
 const struct admin_pages_table admin_api_table = {

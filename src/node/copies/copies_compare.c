@@ -491,10 +491,11 @@ bool copies_has_everything(struct copies *copies) {
 }
 
 void copies_full_sync_put_json(const struct copies *copies, struct json *json) {
+    static const char *const names[] = {"full_sync", "tour"}; /* now and in 0.1 */
     const struct full_sync *full_sync = &copies->full_sync;
     json_text(json, "keep", copies->config.keeps_everything ? "everything" : "arc");
-    if (copies->config.keeps_everything) {
-        json_open(json, "tour");
+    for (size_t i = 0; copies->config.keeps_everything && i < sizeof names / sizeof *names; i++) {
+        json_open(json, names[i]);
         JSON_COUNTS(json, {"rounds", full_sync->rounds_count}, {"arcs", full_sync->last.stops_count},
                     {"missing", full_sync->last.missing_count}, {"silent", full_sync->last.silent_count},
                     {"done", full_sync->now.stops_count});

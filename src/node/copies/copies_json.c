@@ -62,9 +62,9 @@ static void put_stat(struct json *json, const struct copies_stat *stat) {
                 {"offered", stat->offered_count}, {"fetched", stat->fetched_count},
                 {"fetched_about", stat->fetched_about_count}, {"fetched_size", stat->fetched_size},
                 {"refused", stat->refused_count}, {"challenged", stat->challenged_count},
-                {"toured", stat->toured_count}, {"handed_on", stat->handed_on_count},
-                {"caught", stat->caught_count}, {"released", stat->released_count},
-                {"repaired", stat->repaired_count});
+                {"full_synced", stat->toured_count}, {"toured", stat->toured_count},
+                {"handed_on", stat->handed_on_count}, {"caught", stat->caught_count},
+                {"released", stat->released_count}, {"repaired", stat->repaired_count});
     json_bool(json, "full", stat->is_full);
     json_bool(json, "fed", stat->is_fed);
 }

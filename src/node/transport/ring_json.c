@@ -67,6 +67,16 @@ void ring_json_put_vnode(const struct vnode *vnode, struct json *json) {
     json_text(json, "id", ring_json_format_id(vnode->id, id));
 }
 
+static void ring_json_put_found(const struct transport_answer *answer, const char *name, struct json *json) {
+    json_open_list(json, name);
+    for (uint8_t i = 0; i < answer->vnodes_count; i++) {
+        json_open(json, NULL);
+        ring_json_put_vnode(&answer->vnodes[i], json);
+        json_close(json);
+    }
+    json_close(json);
+}
+
 void ring_json_put_answer(const struct transport_question *question, const struct transport_answer *answer,
                           struct buf *out) {
     char id[RING_JSON_ID_SIZE];
@@ -75,11 +85,7 @@ void ring_json_put_answer(const struct transport_question *question, const struc
     json_count(&json, "version", 1);
     json_text(&json, "key", ring_json_format_id(question->key, id));
     json_count(&json, "hops", answer->hops_count);
-    json_open_list(&json, "places");
-    for (uint8_t i = 0; i < answer->vnodes_count; i++) {
-        json_open(&json, NULL);
-        ring_json_put_vnode(&answer->vnodes[i], &json);
-        json_close(&json);
-    }
+    ring_json_put_found(answer, "vnodes", &json);
+    ring_json_put_found(answer, "places", &json); /* in 0.1 */
     json_end(&json);
 }

@@ -276,7 +276,8 @@ static void put_ring(struct transport *transport, struct json *json) {
     static const struct {
         const char *name;
         void (*put)(struct transport *transport, struct json *json);
-    } lists[] = {{"places", put_vnodes},
+    } lists[] = {{"vnodes", put_vnodes},
+                 {"places", put_vnodes}, /* in 0.1 */
                  {"neighbours", text_put_neighbours},
                  {"fingers", put_fingers},
                  {"others", put_others},

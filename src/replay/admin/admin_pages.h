@@ -28,12 +28,12 @@
 enum {
     ADMIN_PAGES_ROUTES_MAX = 32,
     ADMIN_PAGES_NAME_SIZE_MAX = 128, /* of a job, of a save */
-    ADMIN_PAGES_PLACES_MAX = 21,     /* of an admin_pages_find */
+    ADMIN_PAGES_VNODES_MAX = 21,     /* of an admin_pages_find */
     ADMIN_PAGES_TEXT_SIZE_MAX = 64 << 20,
 };
 
 enum admin_pages_find_kind {
-    ADMIN_PAGES_FIND_PLACES,  /* which nodes of the ring are responsible for a URL? */
+    ADMIN_PAGES_FIND_VNODES,  /* which nodes of the ring are responsible for a URL? */
     ADMIN_PAGES_FIND_CAPTURE, /* get a capture from the crowd */
 };
 
@@ -43,7 +43,7 @@ enum admin_pages_find_time { ADMIN_PAGES_FIND_NEWEST, ADMIN_PAGES_FIND_NEAREST, 
 struct admin_pages_find {
     enum admin_pages_find_kind kind;
     struct bytes url;
-    uint8_t vnodes_wanted; /* for ADMIN_PAGES_FIND_PLACES */
+    uint8_t vnodes_wanted; /* for ADMIN_PAGES_FIND_VNODES */
 
     /* For ADMIN_PAGES_FIND_CAPTURE: a URL, or the SHA-256 of a payload in hexadecimal digits, or words of a
      * title. */

@@ -26,20 +26,21 @@ static void find_on_done(struct admin_pages_find *find) {
 
 static enum err read_lookup(struct asking *asking, struct bytes query) {
     struct admin_pages_find *find = &asking->find;
-    struct buf places;
+    struct buf count;
     uint64_t wanted = 1;
-    buf_init(&places, 8);
-    bool is_sound = !form_get(query, "places", &places) ||
-                    (bytes_to_u64(buf_bytes(&places), ADMIN_PAGES_PLACES_MAX, &wanted) && wanted > 0);
-    buf_done(&places);
+    buf_init(&count, 8);
+    bool is_given = form_get(query, "vnodes", &count) || form_get(query, "places", &count); /* in 0.1 */
+    bool is_sound =
+        !is_given || (bytes_to_u64(buf_bytes(&count), ADMIN_PAGES_VNODES_MAX, &wanted) && wanted > 0);
+    buf_done(&count);
     if (!is_sound) {
-        return err_set(&find->detail, ERR_INVALID, "\"places\" is a number from 1 to %d",
-                       ADMIN_PAGES_PLACES_MAX);
+        return err_set(&find->detail, ERR_INVALID, "\"vnodes\" is a number from 1 to %d",
+                       ADMIN_PAGES_VNODES_MAX);
     }
     if (!form_get(query, "url", &asking->url) || asking->url.err != ERR_OK) {
         return err_set(&find->detail, ERR_INVALID, "which URL? /api/v1/ring/lookup?url=URL");
     }
-    find->kind = ADMIN_PAGES_FIND_PLACES;
+    find->kind = ADMIN_PAGES_FIND_VNODES;
     find->vnodes_wanted = (uint8_t)wanted;
     return ERR_OK;
 }

@@ -2,7 +2,7 @@
 
 #include "base/value.h"
 
-const char *const ring_text_names[] = {"keeping", "repair", "checks", "links", "hosts", "bytes", "decrees"};
+const char *const ring_text_names[] = {"copies", "repair", "checks", "links", "hosts", "bytes", "decrees"};
 
 /* Estimates have no tenths. */
 static void put_seconds(struct buf *out, uint64_t seconds) {
