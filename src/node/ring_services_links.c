@@ -31,7 +31,7 @@ void ring_services_on_outgoing(void *context, const char *job) {
     }
 }
 
-/* ---- incoming: from the thread of walking to the loop of the crawl, and back ---- */
+/* ---- incoming: from the thread of the link sender to the loop of the crawl, and back ---- */
 
 struct parcel {
     struct ring_services *ring_services;

@@ -13,7 +13,7 @@
 
 struct group_driver;
 
-/* The context of the table. All of it outlives the server; pulse is set before the first request. */
+/* The context of the table. All of it outlives the server; monitor is set before the first request. */
 struct admin_api {
     const char *directory; /* of the data */
     struct crawl_loop *crawl_loop;

@@ -23,7 +23,7 @@ struct monitor_config {
     void *context;
 };
 
-/* The first sample is there on return, without the HTTP server, which needs the pulse for its answers. */
+/* The first sample is there on return, without the HTTP server, which needs the monitor for its answers. */
 struct monitor *monitor_new(const struct monitor_config *config); /* NULL: out of memory */
 
 /* Begin to beat. The server outlives monitor_rest(). */

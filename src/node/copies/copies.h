@@ -61,7 +61,7 @@ enum err copies_start(struct copies *copies, struct captures *captures, struct e
 /* After peer_rpc_stop(), which ends what it waits for. */
 void copies_stop(struct copies *copies);
 
-/* After copies_stop(), and before the instance, captures and bulk are freed. */
+/* After copies_stop(), and before the instance, captures and peer RPC are freed. */
 void copies_free(struct copies *copies);
 
 /* ---- any thread ---- */

@@ -61,10 +61,10 @@ struct obtained {
 };
 
 /*
- * Search, fetch, check, keep. Waits at most timeout_ms; not on the bulk thread, nor the ring's. surt: of the
- * URL where it is known, else empty (then it is taken from the description). ERR_NOT_FOUND, ERR_TIMEOUT,
- * ERR_MISMATCH: what was given was false; ERR_PERMISSION: nobody trusted vouches for what was found;
- * ERR_BUSY: the holders give to too many others; the errors of crowd_driver_find().
+ * Search, fetch, check, keep. Waits at most timeout_ms; not on the thread of peer RPC, nor the ring's. surt:
+ * of the URL where it is known, else empty (then it is taken from the description). ERR_NOT_FOUND,
+ * ERR_TIMEOUT, ERR_MISMATCH: what was given was false; ERR_PERMISSION: nobody trusted vouches for what was
+ * found; ERR_BUSY: the holders give to too many others; the errors of crowd_driver_find().
  */
 enum err crowd_reader_get(struct crowd_reader_session *session, const struct wish *wish, struct bytes surt,
                           uint32_t timeout_ms, struct obtained *ret_obtained,

@@ -87,7 +87,7 @@ struct offers {
     struct buf description;
     struct buf text;
 
-    /* The bulk thread's. */
+    /* Of peer RPC's thread. */
     struct sha256 give_sha256;
     struct pack_payload give_pack_payload;
     struct scratch give_packed;

@@ -21,7 +21,7 @@ struct stored_offers;
 struct stored_offers_config {
     struct copies *copies;
     struct offers *offers;
-    struct captures_config captures;                                      /* without a bulk: of its own */
+    struct captures_config captures;                                      /* without peer RPC: of its own */
     void (*looked)(void *context, uint64_t number, struct bytes finding); /* its thread; empty: nothing */
     void *context;
 };

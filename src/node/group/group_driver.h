@@ -47,7 +47,7 @@ struct group_driver_config {
 
 struct group_driver *group_driver_new(const struct group_driver_config *config); /* NULL: out of memory */
 
-/* Nothing is received or sent any more. Before bulk and ring stop. */
+/* Nothing is received or sent any more. Before peer RPC and the ring stop. */
 void group_driver_stop(struct group_driver *driver);
 void group_driver_free(struct group_driver *driver);
 
@@ -56,7 +56,7 @@ void group_driver_free(struct group_driver *driver);
 /* Every second or so: looks at the files. True: there is a group, so a socket is needed. */
 bool group_driver_beat(struct group_driver *driver);
 
-/* The socket is there, and bulk will run. Once. */
+/* The socket is there, and peer RPC will run. Once. */
 enum err group_driver_begin(struct group_driver *driver, struct transport *transport,
                             struct peer_rpc *peer_rpc, const struct peer *self) MUST_CHECK;
 

@@ -140,7 +140,7 @@ struct group_driver {
     struct group_wish *known;     /* GROUP_DRIVER_GROUPS_MAX */
     char told[ERR_TEXT_SIZE_MAX]; /* what is wrong with a file, said last */
 
-    /* The bulk thread's. */
+    /* Of peer RPC's thread. */
     struct bucket probes_bucket; /* of those that we answer */
 
     struct task disk; /* writes saves */

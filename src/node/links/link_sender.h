@@ -35,7 +35,7 @@ struct link_sender_delivery {
     size_t count;
 };
 
-/* On the thread of walking. */
+/* On the thread of the link sender. */
 struct link_sender_table {
     /* frontier_read_outgoing() and frontier_drop_outgoing() of a job; may wait for the disk. */
     enum err (*read)(void *context, const char *job, const uint8_t after_position[ROUTE_POSITION_SIZE],

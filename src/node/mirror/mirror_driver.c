@@ -65,7 +65,7 @@ static void mirror_on_answer(void *context, enum err err, struct bytes answer) {
     mirror_driver_queue(event);
 }
 
-/* The bulk thread. */
+/* The thread of peer RPC. */
 static void driver_run(void *context) {
     struct mirror_driver_event *event = context;
     enum err err = peer_rpc_call(event->driver->config.peer_rpc, &event->peer, PEER_RPC_MIRROR,
@@ -624,7 +624,7 @@ void mirror_driver_free(struct mirror_driver *driver) {
         mirror_driver_event_free(event);
         event = next;
     }
-    while (driver->asked != NULL) { /* the bulk thread ended before it came to them */
+    while (driver->asked != NULL) { /* the thread of peer RPC ended before it came to them */
         event = driver->asked;
         driver->asked = event->next_asked;
         mirror_driver_event_free(event);

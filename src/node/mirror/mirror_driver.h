@@ -5,8 +5,8 @@
  *      protocol/mirror/mirror.h                   one for each: which version, from which nodes, which to
  * tell PEER_RPC_MIRROR                            questions to others and of others (mirror_driver_code.h)
  *
- * A thread of its own does all the work and waits for nobody: its questions go through bulk, the answers come
- * back to its queue. Questions of others are answered by the bulk thread, from files.
+ * A thread of its own does all the work and waits for nobody: its questions go through peer RPC, the answers
+ * come back to its queue. Questions of others are answered by the thread of peer RPC, from files.
  *
  * Sources are the neighbours in the topologies of the groups, those that people named (--from), and whoever
  * asks us about a collection: it is told when there is news. Nobody is believed: versions are signed by the

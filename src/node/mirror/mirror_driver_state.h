@@ -110,7 +110,7 @@ struct mirror_driver_mirror {
     struct mirror_driver_named named[COLLECTION_SETUP_SOURCES_MAX];
     struct mirror_driver_follower followers[MIRROR_DRIVER_FOLLOWERS_MAX];
     size_t followers_count;
-    uint64_t given_size; /* lock, as the next four: to others, by the bulk thread */
+    uint64_t given_size; /* lock, as the next four: to others, by the thread of peer RPC */
     uint64_t answers_count;
     uint64_t withheld_count;
     struct map given;     /* at a publisher: digest -> how often, in this wave of questions */

@@ -12,9 +12,9 @@
  * replay, CDX and search have them. Where the segments only grew, the index is gone on with; where the owner
  * has compacted them, a new one is made, and readers have the old one meanwhile.
  *
- * Nothing of it is trusted (store/volume/volume.h: deposits). A version with rules that cannot be read, or
- * that is absurd, is refused: what was there before stays. Records that are damaged are left out. Both are
- * told, and the publisher is blamed.
+ * Nothing of it is trusted (store/volume/volume.h: mirrored volumes). A version with rules that cannot be
+ * read, or that is absurd, is refused: what was there before stays. Records that are damaged are left out.
+ * Both are told, and the publisher is blamed.
  *
  * A crash is gone on from: the index knows its position. After "mnemon mirror unsubscribe" the archive is
  * gone for readers within a second, and its index with it. Decision 0013.

@@ -111,7 +111,7 @@ static enum err list_volumes(struct updating *updating) {
     return err;
 }
 
-/* ---- numbers and shelves ---- */
+/* ---- numbers and backends ---- */
 
 /* A number that no collection here has, nor had since the start: captures that somebody holds may name it. */
 static uint16_t find_number(const struct mirrored_archives *archives) {

@@ -257,7 +257,7 @@ static void rpc_start(void *context) {
     }
 }
 
-/* peer_rpc_race.c */
+/* Races that wait: the next nodes are asked when the first ones take too long. */
 static void peer_rpc_races_tick(struct peer_rpc *peer_rpc, uint64_t now_us) {
     struct peer_rpc_race *race = peer_rpc->races;
     while (race != NULL) {

@@ -51,7 +51,7 @@ enum peer_rpc_service {
     PEER_RPC_CAPTURE, /* keeping, reading: a capture by its key, its body in pieces */
     PEER_RPC_WALK,    /* reading: a page of captures (store/remote/backend_code.h) */
     PEER_RPC_DECREES, /* decrees: digest of the set, missing ones */
-    PEER_RPC_LEND,    /* lending: hosts are borrowed, lent and given back (host_leases_code.h) */
+    PEER_RPC_LEND,    /* hosts are borrowed, lent and given back (host_leases_code.h) */
     PEER_RPC_HAND,    /* the crowd: a capture that somebody offers, as PEER_RPC_CAPTURE, or who took it
                          (offers.h) */
     PEER_RPC_PROBE,   /* groups, as the next: random bytes, as many as asked for (group_driver.h) */

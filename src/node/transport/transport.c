@@ -16,7 +16,6 @@
 
 static const uint64_t LOOK_UP_US = 1000000;
 
-/* transport_share.c, on the loop but for the first and the last. */
 /* The lock is held. */
 static void transport_put_key(struct transport *transport, const uint8_t key[PEER_KEY_SIZE]) {
     if (map_reserve(&transport->admitted, transport->admitted.count + 1) != ERR_OK) {

@@ -155,8 +155,9 @@ struct transport_question {
 void transport_ask(struct transport *transport, struct transport_question *question);
 
 /*
- * The place of a URL, by the mapping of the charter: of its SURT, or of its host (store/keyset/vnode.h). Any
- * text that canon.h takes. ERR_INVALID; ERR_NOT_FOUND: there is no charter yet.
+ * The position of a URL, by the mapping of the charter: of its SURT, or of its host
+ * (store/keyset/position.h). Any text that canon.h takes. ERR_INVALID; ERR_NOT_FOUND: there is no charter
+ * yet.
  */
 enum err transport_key(struct transport *transport, struct bytes url, struct ring_id *ret_key,
                        struct err_detail *detail) MUST_CHECK;

@@ -67,7 +67,7 @@ struct copy_plan_config {
     uint64_t seed;                  /* of the jitter */
 };
 
-/* How much memory it needs, aligned as malloc() does; and a keeper in it, which lasts as long. */
+/* How much memory it needs, aligned as malloc() does; and a plan in it, which lasts as long. */
 size_t copy_plan_size(const struct copy_plan_config *config);
 struct copy_plan *copy_plan_init(void *memory, const struct copy_plan_config *config, uint64_t now_us);
 

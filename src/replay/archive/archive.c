@@ -366,8 +366,8 @@ enum err archive_note_read(struct archive_reader *reader, const struct capture *
 }
 
 /*
- * The capture's own record. Compaction may have moved it since it was found, or a deposit have been replaced;
- * then look again.
+ * The capture's own record. Compaction may have moved it since it was found, or a mirrored archive have been
+ * replaced; then look again.
  */
 static enum err read_own(struct archive_reader *reader, const struct capture *capture,
                          struct err_detail *detail) {

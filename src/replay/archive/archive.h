@@ -3,7 +3,7 @@
  *
  * Everything that is shown to anybody comes through here, so here the access rules (store/access/access.h)
  * are applied: what is excluded is not there; what is blocked is found and listed but cannot be opened. To
- * the captures of an archive that another node has deposited here its owner's rules apply as well.
+ * the captures of an archive that another node owns and this one mirrors, its owner's rules apply as well.
  *
  * A reader is what one request needs: sessions and buffers. It is taken from a pool, since which thread
  * serves which request is the server's choice, and belongs to one thread at a time.

@@ -51,7 +51,7 @@ enum err search_writer_count(struct search_writer *writer, uint64_t *ret_count,
 enum err search_writer_drop_volume(struct search_writer *writer, uint16_t volume, uint64_t *ret_count,
                                    struct err_detail *detail) MUST_CHECK;
 
-/* What the rows of a deposit were made from; 0: there are none. */
+/* What the rows of a mirrored archive were made from; 0: there are none. */
 enum err search_writer_mark(struct search_writer *writer, uint16_t volume, uint64_t *ret_mark,
                             struct err_detail *detail) MUST_CHECK;
 enum err search_writer_set_mark(struct search_writer *writer, uint16_t volume, uint64_t mark,

@@ -13,7 +13,7 @@ static uint32_t index_of(const struct peer *peer) {
     return peer->address.ip[15];
 }
 
-/* A capture's key as the keeper knows it: nothing but its place. */
+/* A capture's key as the plan knows it: nothing but its position. */
 static struct ringkey key_of(const struct copies_model *world, uint32_t capture) {
     struct ringkey key = {0};
     ring_id_write(world->places[capture], key.bytes);

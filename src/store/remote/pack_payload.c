@@ -32,7 +32,7 @@ void pack_payload_done(struct pack_payload *pack_payload) {
     buf_done(&pack_payload->piece);
 }
 
-/* Into squeeze->piece. */
+/* Into the piece. */
 static enum err pack_at_once(struct pack_payload *pack_payload, struct bytes document) {
     buf_clear(&pack_payload->piece);
     enum err err = buf_reserve(&pack_payload->piece, ZSTD_compressBound(document.size));
