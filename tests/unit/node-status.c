@@ -95,8 +95,8 @@ static void prometheus_gets_the_same_numbers(void **state) {
         "\nmnemon_volume_up{volume=\"1\"} 1\nmnemon_volume_up{volume=\"2\"} 0\n",
         "\nmnemon_volume_captures{volume=\"1\"} 7\n# HELP",
         "\nmnemon_http_answers_total{page=\"web\",status=\"2xx\"} 5\n# HELP",
-        "# TYPE mnemon_http_answer_seconds histogram\n"
-        "mnemon_http_answer_seconds_bucket{page=\"web\",le=\"0.0001\"} 1\n",
+        "# TYPE mnemon_http_answer_seconds histogram\n",
+        "\nmnemon_http_answer_seconds_bucket{page=\"web\",le=\"0.0001\"} 1\n",
         "_bucket{page=\"web\",le=\"+Inf\"} 5\n",
         "mnemon_http_answer_seconds_sum{page=\"web\"} 0.500000\n",
         "mnemon_http_answer_seconds_count{page=\"web\"} 5\n",
