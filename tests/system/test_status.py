@@ -48,7 +48,7 @@ def test_a_closed_archive_is_asked_with_the_token(mnemon, start):  # noqa: F811
     assert status(mnemon, node.directory).returncode == 0
     (node.directory / "token").chmod(0o644)
     refused = status(mnemon, node.directory)
-    assert refused.returncode == 1 and "not open" in refused.stderr
+    assert refused.returncode == 1 and "not public" in refused.stderr
 
 
 def test_a_node_for_everybody_is_found_on_loopback(mnemon, start):  # noqa: F811

@@ -187,7 +187,7 @@ def test_what_is_wrong_with_a_start_is_said(serve, mnemon, tmp_path):
     busy = mnemon("serve", "--data", str(tmp_path / "a"), "--http", "0")
     assert busy.returncode == 1 and "is using" in busy.stderr and "stop it" in busy.stderr
     odd = mnemon("serve", "--data", str(tmp_path / "b"), "--address", "localhost")
-    assert odd.returncode == 1 and '"localhost" is no IP address' in odd.stderr
+    assert odd.returncode == 1 and '"localhost" is not an IP address' in odd.stderr
     (tmp_path / "b" / "token").chmod(0o644)
     loose = mnemon("serve", "--data", str(tmp_path / "b"), "--http", "0")
     assert loose.returncode == 1 and "can be read by others" in loose.stderr
