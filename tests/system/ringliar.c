@@ -36,13 +36,13 @@ static bool lies(const char *lie) {
 
 /* ---- what it gives ---- */
 
-peer_rpc_handler __real_captures_give;
-peer_rpc_handler __wrap_captures_give;
+/* What the program itself serves, by service. */
+static peer_rpc_handler *true_handlers[UINT8_MAX + 1];
 
-enum err __wrap_captures_give(void *context, const struct peer *from, struct bytes question,
-                              struct buf *answer, struct err_detail *detail) {
+static enum err give(void *context, const struct peer *from, struct bytes question, struct buf *answer,
+                     struct err_detail *detail) {
     static const char status[] = "HTTP/1.1 200 OK";
-    enum err err = __real_captures_give(context, from, question, answer, detail);
+    enum err err = true_handlers[PEER_RPC_CAPTURE](context, from, question, answer, detail);
     if (lies("invents") && err == ERR_OK && answer->size < sizeof status) { /* it has none */
         return buf_put(answer, BYTES("take my word for it"));
     }
@@ -77,8 +77,6 @@ void __real_peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service serv
 void __wrap_peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service service,
                            peer_rpc_handler *handler, void *context);
 
-static peer_rpc_handler *true_walk;
-
 static enum err list_invented(void *context, const struct peer *from, struct bytes question,
                               struct buf *answer, struct err_detail *detail) {
     enum { SECOND_US = 1000000, MINUTE_US = 60 * SECOND_US };
@@ -90,7 +88,7 @@ static enum err list_invented(void *context, const struct peer *from, struct byt
     struct buf given;
     int64_t now_us = clock_wall_us(&clock_system);
     buf_init(&given, PEER_RPC_ANSWER_SIZE_MAX);
-    enum err err = true_walk(context, from, question, &given, detail);
+    enum err err = true_handlers[PEER_RPC_WALK](context, from, question, &given, detail);
     wire_reader_init(&page, bytes_skip(buf_bytes(&given), 1)); /* behind "I am sure" */
     bool is_lie = err == ERR_OK && backend_code_read_walk(question, &walk, NULL) == ERR_OK &&
                   ring_reader_scope_is_url(walk.from, walk.to, &surt) &&
@@ -108,27 +106,11 @@ static enum err list_invented(void *context, const struct peer *from, struct byt
     return err == ERR_OK ? answer->err : err;
 }
 
-void __wrap_peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service service,
-                           peer_rpc_handler *handler, void *context) {
-    bool is_lie = service == PEER_RPC_WALK && lies("invents");
-    true_walk = is_lie ? handler : true_walk;
-    __real_peer_rpc_serve(peer_rpc, service, is_lie ? list_invented : handler, context);
-}
-
 /* ---- what it claims ---- */
 
-peer_rpc_handler __real_copies_answer_compare;
-peer_rpc_handler __wrap_copies_answer_compare;
-peer_rpc_handler __real_copies_answer_offer;
-peer_rpc_handler __wrap_copies_answer_offer;
-peer_rpc_handler __real_copies_answer_confirm;
-peer_rpc_handler __wrap_copies_answer_confirm;
-peer_rpc_handler __real_copies_answer_prove;
-peer_rpc_handler __wrap_copies_answer_prove;
-
-enum err __wrap_copies_answer_compare(void *context, const struct peer *from, struct bytes question,
-                                      struct buf *answer, struct err_detail *detail) {
-    enum err err = __real_copies_answer_compare(context, from, question, answer, detail);
+static enum err answer_compare(void *context, const struct peer *from, struct bytes question,
+                               struct buf *answer, struct err_detail *detail) {
+    enum err err = true_handlers[PEER_RPC_COMPARE](context, from, question, answer, detail);
     if (err == ERR_OK && lies("claims")) {
         buf_clear(answer);
         buf_put_byte(answer, RECONCILE_SKIP << 6 | RECONCILE_POSITION_SIZE); /* we are equal */
@@ -147,26 +129,42 @@ static enum err say_yes(struct bytes question, struct buf *answer, unsigned widt
     return err;
 }
 
-enum err __wrap_copies_answer_offer(void *context, const struct peer *from, struct bytes question,
-                                    struct buf *answer, struct err_detail *detail) {
+static enum err answer_offer(void *context, const struct peer *from, struct bytes question,
+                             struct buf *answer, struct err_detail *detail) {
     return lies("claims") ? say_yes(question, answer, 2, COPIES_HAS)
-                          : __real_copies_answer_offer(context, from, question, answer, detail);
+                          : true_handlers[PEER_RPC_OFFER](context, from, question, answer, detail);
 }
 
-enum err __wrap_copies_answer_confirm(void *context, const struct peer *from, struct bytes question,
-                                      struct buf *answer, struct err_detail *detail) {
+static enum err answer_confirm(void *context, const struct peer *from, struct bytes question,
+                               struct buf *answer, struct err_detail *detail) {
     return lies("claims") ? say_yes(question, answer, 1, 1)
-                          : __real_copies_answer_confirm(context, from, question, answer, detail);
+                          : true_handlers[PEER_RPC_CONFIRM](context, from, question, answer, detail);
 }
 
-enum err __wrap_copies_answer_prove(void *context, const struct peer *from, struct bytes question,
-                                    struct buf *answer, struct err_detail *detail) {
+static enum err answer_prove(void *context, const struct peer *from, struct bytes question,
+                             struct buf *answer, struct err_detail *detail) {
     uint8_t proof[COPIES_PROOF_SIZE];
     if (!lies("claims")) {
-        return __real_copies_answer_prove(context, from, question, answer, detail);
+        return true_handlers[PEER_RPC_PROVE](context, from, question, answer, detail);
     }
     randombytes_buf(proof, sizeof proof);
     return buf_put(answer, bytes_of(proof, sizeof proof));
+}
+
+/* All services are registered here, so this one function decides who answers. */
+void __wrap_peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service service,
+                           peer_rpc_handler *handler, void *context) {
+    static peer_rpc_handler *const liars[] = {
+        [PEER_RPC_CAPTURE] = give,       [PEER_RPC_COMPARE] = answer_compare,
+        [PEER_RPC_OFFER] = answer_offer, [PEER_RPC_CONFIRM] = answer_confirm,
+        [PEER_RPC_PROVE] = answer_prove, [PEER_RPC_WALK] = list_invented,
+    };
+    peer_rpc_handler *liar = service < sizeof liars / sizeof *liars ? liars[service] : NULL;
+    if (service == PEER_RPC_WALK && !lies("invents")) {
+        liar = NULL;
+    }
+    true_handlers[service] = handler;
+    __real_peer_rpc_serve(peer_rpc, service, liar != NULL ? liar : handler, context);
 }
 
 /* ---- messages beyond all limits ---- */
