@@ -35,6 +35,7 @@ def test_named_readers_get_it_and_its_updates_and_others_are_refused(nodes, tmp_
     reader.await_version(1)
     origin.do("publish", NAME, "--private")
     origin.do("publish", NAME, "--reader", reader.node.key)
+    wait_for(lambda: (origin.state()["public"], origin.state()["readers"]) == (False, 1), lambda: str(origin.state()))
 
     subscribe(other, NAME, origin).start()
     other.do("subscribe", "secret", "--from", origin.node.place)

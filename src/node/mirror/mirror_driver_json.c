@@ -85,6 +85,8 @@ static void mirror_put_mirror(const struct mirror_driver_mirror *mirror, struct 
     json_text(json, "publisher", key);
     json_text(json, "role", role_of(mirror));
     json_text(json, "state", mirror_state_of(mirror));
+    json_bool(json, "public", mirror->setup.readers.is_public);
+    json_count(json, "readers", mirror->setup.readers.count);
     if (mirror->mirror != NULL) {
         mirror_put_version("held", mirror_held(mirror->mirror), json);
         mirror_put_version("target", mirror_target(mirror->mirror), json);
