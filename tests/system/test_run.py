@@ -152,7 +152,7 @@ def test_four_nodes_archive_the_site_together(ring, mnemon, tmp_path):
     wait_for(lambda: len(levels()) > 14 and set(levels().values()) == {2}, lambda: str(levels()))
     assert site in get(calendar)
     said = mnemon("ring", "status", "--data", f"{data}/2").stdout
-    assert re.search(r"^keeping +\d+ captures? here, 2 copies of each wanted; looks after [\d.]+ % of the ring; arcs: ", said, re.M), said
+    assert re.search(r"^copies +\d+ captures? here, 2 copies of each wanted; looks after [\d.]+ % of the ring; arcs: ", said, re.M), said
     assert re.search(r"^decrees +1 job, 0 takedown rules$", said, re.M), said
 
     def read(number):
