@@ -51,7 +51,7 @@ static void on_ring_taken(struct transport *transport, struct bytes bytes) {
     struct wire_reader reader;
     struct vnode holder;
     char own[ADDRESS_TEXT_SIZE_MAX];
-    char his[ADDRESS_TEXT_SIZE_MAX];
+    char holder_text[ADDRESS_TEXT_SIZE_MAX];
     char advice[64] = "set ring.first_place";
     char sentence[COMPLAINT_SIZE_MAX];
     wire_reader_init(&reader, bytes);
@@ -69,7 +69,7 @@ static void on_ring_taken(struct transport *transport, struct bytes bytes) {
     address_format(&transport->self.address, own);
     *strrchr(own, ':') = '\0';
     snprintf(sentence, sizeof sentence, "place %u of %s is taken by %s; %s", index, own,
-             address_format(&holder.peer.address, his), advice);
+             address_format(&holder.peer.address, holder_text), advice);
     transport->joined_at_us = transport_now_us(transport);
     transport_on_complaint(transport, &holder.peer.address, sentence);
 }
