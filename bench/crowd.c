@@ -3,7 +3,7 @@
  * with but what carries them: a datagram on loopback, of the same size, between two sockets of this process.
  *
  *      shuffle   two nodes with full views and keys, back to back: whomever one shuffles with, the other
- *                answers in his name. Three steps each: begun, answered, merged; each message is written,
+ *                answers in its name. Three steps each: begun, answered, merged; each message is written,
  * read and merged as on a real node, rates and all forward   queries of others that this node has not: asked,
  * sent on to five, acknowledged
  */

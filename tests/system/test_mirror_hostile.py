@@ -84,7 +84,7 @@ def test_a_forged_notification_is_blamed_and_changes_nothing(replicas, tmp_path,
 
 
 def test_nobody_else_gives_a_collection_its_versions(replicas, tmp_path, liar, monkeypatch):
-    """Another publisher's collection of the same name, well signed by him."""
+    """Another publisher's collection of the same name, well signed."""
     monkeypatch.setenv("MIRROR_LIE", "foreign")
     origin, bad, receiver = replicas(3, programs=[None, liar])
     source, evil = tmp_path / "source", tmp_path / "evil"

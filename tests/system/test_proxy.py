@@ -363,7 +363,7 @@ def test_a_web_page_cannot_reach_what_it_could_not_without_the_proxy(mnemon, tmp
         status, _, body = node.curl(rebound)
         assert status == 403 and b"--allow-private" in body and not origin.requests
         assert node.raw(f"CONNECT rebound.example:{origin.port} HTTP/1.1\r\n\r\n".encode()).startswith(b"HTTP/1.1 403")
-        assert node.curl(origin.link("/"))[2] == b"inside", "who types the address knows where he goes"
+        assert node.curl(origin.link("/"))[2] == b"inside", "whoever types the address knows where it leads"
         for place in (node.url, node.url.replace("127.0.0.1", "0.0.0.0"), node.url.replace("127.0.0.1", "[::ffff:127.0.0.1]"),
                       node.url.replace("127.0.0.1", "2130706433"), f"http://{node.proxy}"):
             status, _, body = node.curl(place + "/", "-g")

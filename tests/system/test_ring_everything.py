@@ -124,7 +124,7 @@ def test_readers_are_led_to_the_node_that_is_responsible(node, web):
             assert read(leading, url) == expected(origin, url)
             continue
         there = f"http://node{holder.ip.split('.')[-1]}.example:8080/web/2030id_/{url}"
-        wait_for(lambda: led_to(leading, url) == there, "who is slow to say where he is, is asked again half a minute later", 120)
+        wait_for(lambda: led_to(leading, url) == there, "who is slow to say where it is, is asked again half a minute later", 120)
         assert led_to(leading, url, **{"Sec-Fetch-Dest": "image"}).startswith("/web/"), "parts are always fetched"
         led += 1
     assert led > 0

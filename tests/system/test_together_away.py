@@ -109,7 +109,7 @@ def test_who_was_away_for_three_periods_gets_what_was_new(node, origin):
     assert had <= held(away), "nothing of its own is lost"
 
     # What was copied in its place is given up again, but never before enough others have it. robots.txt is no page of its host's
-    # holders: the host's home fetched it, and nobody gives up what he fetched himself.
+    # holders: the host's home fetched it, and no node gives up what it fetched itself.
     surplus = {c for c in had & everything if not c[0].endswith("/robots.txt")}
 
     def too_many():

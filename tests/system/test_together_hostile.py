@@ -106,7 +106,7 @@ def read_as_they_come(good, origin):
 
 
 def remove(good, bad):
-    """What people do about him."""
+    """What people do about a liar."""
     assert good[0].run("ring", "remove", bad.key).returncode == 0
     await_agreement(good, PATIENCE_S)
     bad.kill()
@@ -150,7 +150,7 @@ def fetch(url, proxy=None):
 
 
 def assert_looked_past(reads, wrong):
-    """Every node meets a lie, once: then it blames him. A good holder may be slow; at that moment, too."""
+    """Every node meets a lie, once: then it blames the liar. A good holder may be slow; at that moment, too."""
     assert len(wrong) <= len(reads) / 20, wrong
     assert sum("damaged" in said for *_, said in wrong) <= 1, wrong
 
@@ -164,7 +164,7 @@ def kept_by(good):
 
 
 def shown_instead(each, url, kept):
-    """Of a capture that he has just made up: the page that it leads to, named by the time of a true one (which may be that of the other, to the
+    """Of a capture that the liar has just made up: the page that it leads to, named by the time of a true one (which may be that of the other, to the
     second), or what went wrong."""
     shown = fetch(f"{each.url}/web/{made_up()}/{url}")
     if isinstance(shown, str):
@@ -173,14 +173,14 @@ def shown_instead(each, url, kept):
 
 
 def inventing(node, liar, origin, **options):
-    """He answers for all holders, with captures of this minute that nobody ever made, and hides the others. What is to be read, through whom."""
+    """The liar answers for all holders, with captures of this minute that nobody ever made, and hides the others. What is to be read, through whom."""
     good, _ = ring(node, liar, "invents", "--replicas", "2", serve=EVEN, **options)
     crawl(good, origin, "--delay", "0")
 
     def kept():
         return sorted(url for url, count in copies(good, origin).items() if count > 0)
 
-    # What he fetched himself they may not take from him, once they have blamed him.
+    # What the liar fetched itself they may not take from it, once they have blamed it.
     wait_for(lambda: len(kept()) >= len(origin.urls()) - 2, lambda: f"only {kept()} are kept", PATIENCE_S)
     return good, [(each, url) for url in kept() for each in good]
 
@@ -200,7 +200,7 @@ def test_what_a_liar_lists_gives_way_to_what_is_true(node, liar, origin):
     assert_looked_past(reads, [each for each in shown if isinstance(each[2], str) or each[2][2] != true(origin, each[1])])
     await_blame(good, "gives an answer about a capture that is none")
 
-    # The very time of one that he makes up leads to a true one, which is named by its own time.
+    # The very time of one that the liar makes up leads to a true one, which is named by its own time.
     kept = kept_by(good)
     for each, url in reads[::5]:
         await_shown_instead(each, url, kept)
@@ -236,7 +236,7 @@ def test_a_proxy_answers_with_what_is_true_where_the_origin_fails(node, liar, or
 
 
 def test_nonsense_is_refused_and_blamed_and_its_author_removed(node, liar, web):
-    origin = web(1, 60)  # so many that he has some to offer, and hides no page by being the only one who has seen a link to it
+    origin = web(1, 60)  # so many that the liar has some to offer, and hides no page by being the only one who has seen a link to it
     good, bad = ring(node, liar, "ranges,links", "--replicas", "3", count=3)
     before_kib = memory_kib(good[1])
     crawl(good, origin, "--delay", "0")
@@ -245,7 +245,7 @@ def test_nonsense_is_refused_and_blamed_and_its_author_removed(node, liar, web):
     wait_for(lambda: all(links(each)["received"] > 20 for each in good), lambda: str([links(each) for each in good]), PATIENCE_S)
     assert memory_kib(good[1]) - before_kib < GROWTH_KIB_MAX
 
-    # Until somebody looks at him he is a member, and his arc is his. His links have led nobody anywhere.
+    # Until somebody looks at the liar it is a member with an arc of its own. Its links have led nobody anywhere.
     remove(good, bad)
     await_level(good, origin, 3)
     await_true_content(good, origin)
@@ -256,7 +256,7 @@ def test_nonsense_is_refused_and_blamed_and_its_author_removed(node, liar, web):
 def test_who_claims_and_does_not_hold_is_found_out_and_passed_over(node, liar, origin):
     good, bad = ring(node, liar, "claims", "--replicas", "3")
     crawl(good, origin, "--delay", "0")
-    read_as_they_come(good, origin)  # also where he should have it, and has nothing
+    read_as_they_come(good, origin)  # also what the liar should have, and has not
     await_blame(good, "does not hold what it says it holds")
     wait_for(lambda: any(each.status()["together"]["keeping"]["caught"] for each in good), "somebody counts it", PATIENCE_S)
 

@@ -122,7 +122,7 @@ static void revisits_come_with_their_document(void **state) {
     assert_int_equal(fixture->blames_count, 0);
 }
 
-/* Two lie, one does not: his is taken, they are blamed. All lie: nothing is. */
+/* Two lie, one does not: its is taken, they are blamed. All lie: nothing is. */
 static void lies_are_never_believed(void **state) {
     struct fixture *fixture = *state;
     static const enum lie lies[] = {LIE_PAYLOAD, LIE_HEAD, LIE_REQUEST, LIE_SIGNATURE,
@@ -352,7 +352,7 @@ static void a_false_piece_is_found(void **state) {
     free(large);
 }
 
-/* What is asked of him is of another page of the host: in this mapping all have one place, and so one key. */
+/* What is asked of it is of another page of the host: in this mapping all have one place, and so one key. */
 static enum err give_other_page(void *context, const struct peer *from, struct bytes question,
                                 struct buf *answer, struct err_detail *detail) {
     struct node *node = context;
@@ -376,7 +376,7 @@ static void another_page_of_the_host_is_not_taken_for_this_one(void **state) {
     struct node *liar = &fixture->nodes[2];
     struct captured captured;
     struct document document = fixture_document(URL, 5, BYTES("hello"));
-    liar->peer_rpc->services[PEER_RPC_CAPTURE].handler = give_other_page; /* nobody has asked him yet */
+    liar->peer_rpc->services[PEER_RPC_CAPTURE].handler = give_other_page; /* nobody has asked it yet */
     fixture_put(fixture, &document);
     struct ringkey key = fixture_key(fixture, URL, 5, BYTES("hello"));
     assert_int_equal(captures_fetch_at(fixture->fetch, &liar->peer, 1, &key, BYTES("org,example)/page"), true,

@@ -38,7 +38,7 @@ static void want(struct node *node, const struct ringkey *key, const struct node
     pthread_mutex_unlock(&node->copies->lock);
 }
 
-/* He has said so, and that holds until the end of the test. */
+/* It has said so, and that holds until the end of the test. */
 static void take_for_busy(struct node *node, const struct node *giver) {
     pthread_mutex_lock(&node->peer_rpc->lock);
     standing_note(&node->peer_rpc->standing, STANDING_BUSY, peer_key(&giver->peer), 0, UINT64_MAX);
@@ -65,7 +65,7 @@ static struct world *begin(void **state) {
     return world;
 }
 
-/* Somebody else is not asked in his stead: he would be done sooner. */
+/* Somebody else is not asked in its stead: it would be done sooner. */
 static void over_fast_lines_only_a_busy_giver_is_waited_for(void **state) {
     struct world *world = begin(state);
     struct node *self = &world->nodes[SELF];
@@ -80,7 +80,7 @@ static void over_fast_lines_only_a_busy_giver_is_waited_for(void **state) {
     assert_int_equal(answers_of(&world->nodes[OTHER]), 1);
 }
 
-/* That he lacks something does not mean that he does not answer. */
+/* That it lacks something does not mean that it does not answer. */
 static void over_slow_lines_others_give_what_they_have(void **state) {
     struct world *world = *state;
     struct node *self = &world->nodes[SELF];
@@ -129,7 +129,7 @@ static void what_a_giver_never_gets_is_not_asked_for_without_end(void **state) {
     assert_int_equal(stat_of(self).wanted_count, 0);
 }
 
-/* He has answered; what he lacks is no reason to leave the rest. */
+/* It has answered; what it lacks is no reason to leave the rest. */
 static void who_lacks_one_thing_gives_the_others(void **state) {
     struct world *world = begin(state);
     struct node *self = &world->nodes[SELF];
@@ -146,7 +146,7 @@ static void who_lacks_one_thing_gives_the_others(void **state) {
     assert_int_equal(stat_of(self).wanted_count, 1);
 }
 
-/* Nobody else of the batch waits for him in vain; what was wanted of him is wanted still. */
+/* Nobody else of the batch waits for it in vain; what was wanted of it is wanted still. */
 static void who_is_silent_is_asked_once_a_batch(void **state) {
     struct world *world = begin(state);
     struct node *self = &world->nodes[SELF];

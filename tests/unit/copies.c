@@ -315,7 +315,7 @@ static void surplus_stays_until_it_is_confirmed(void **state) {
     assert_int_equal(stat_of(&world->nodes[0]).keys_count, 20);
 }
 
-/* He says that he has it, and cannot prove it: all of this node's surplus has him for a holder. */
+/* It says that it has it, and cannot prove it: all of this node's surplus has it for a holder. */
 static void surplus_stays_while_a_holder_is_not_believed(void **state) {
     struct world *world = *state;
     world->nodes_count = 4;

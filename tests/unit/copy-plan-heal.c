@@ -34,7 +34,7 @@ static void done(struct copy_plan *copy_plan, const struct copy_plan_task *task,
     copy_plan_done(copy_plan, task, &(struct copy_plan_outcome){.err = err}, now_us);
 }
 
-/* The same, and who is new has been compared from his own place on: now comes all of the arc. */
+/* The same, and who is new has been compared from its own place on: now comes all of the arc. */
 static void set_one(struct copy_plan *copy_plan, uint64_t now_us) {
     struct copy_plan_task task;
     set(copy_plan, 0x10, 0x80, "a", now_us);
@@ -148,18 +148,18 @@ static void one_that_gets_no_further_waits_longer_each_time(void **state) {
     (void)state;
     set_one(copy_plan, now_us);
     assert_int_equal(cap(copy_plan, &now_us, 0x20), SECOND);
-    assert_int_equal(cap(copy_plan, &now_us, 0x20), SECOND); /* he had no room */
+    assert_int_equal(cap(copy_plan, &now_us, 0x20), SECOND); /* it had no room */
     for (unsigned i = 0; i < 10; i++) {
         uint64_t wait_us = cap(copy_plan, &now_us, 0x20);
         assert_true(wait_us >= last_us && wait_us <= 15 * SECOND);
         last_us = wait_us;
     }
     assert_int_equal(last_us, 15 * SECOND);
-    assert_int_equal(cap(copy_plan, &now_us, 0x21), SECOND); /* he has again */
+    assert_int_equal(cap(copy_plan, &now_us, 0x21), SECOND); /* it has again */
     free(copy_plan);
 }
 
-/* He wants everything that he is offered, and fetches nothing. */
+/* It wants everything that it is offered, and fetches nothing. */
 static void who_never_takes_what_he_wants_is_not_asked_for_ever(void **state) {
     struct copy_plan *copy_plan = make();
     uint64_t now_us = SECOND;
@@ -261,7 +261,7 @@ static void what_was_ours_is_handed_on_part_by_part(void **state) {
     outcome.missing_there_count = 0;
     copy_plan_done(copy_plan, &task, &outcome, now_us);
     struct peer other = node('q');
-    copy_plan_claim(copy_plan, &other, at(0x08), at(0x20), false, now_us); /* he came by himself */
+    copy_plan_claim(copy_plan, &other, at(0x08), at(0x20), false, now_us); /* it came by itself */
     assert_true(next_of(copy_plan, COPY_PLAN_HAND_ON, &now_us, SECOND, &task));
     assert_true(ring_id_equal(task.from, at(0x20)) && ring_id_equal(task.to, at(0x30)));
     done(copy_plan, &task, ERR_OK, now_us);

@@ -253,7 +253,7 @@ static void the_former_primary_of_what_we_inherit_counts_as_away(void **state) {
     free(copy_plan);
 }
 
-/* He is there, but not relied on (protocol/copies/primary_watch.h): what he has is no copy, and another one
+/* It is there, but not relied on (protocol/copies/primary_watch.h): what it has is no copy, and another one
  * is made at once. */
 static void a_primary_that_fails_counts_as_no_copy(void **state) {
     struct copy_plan *copy_plan = make();
@@ -271,7 +271,7 @@ static void a_primary_that_fails_counts_as_no_copy(void **state) {
     assert_int_equal(piece(copy_plan, 0).away_count, 0);
     assert_int_equal(piece(copy_plan, 0).copies_count, COPIES);
     assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_WHOLE);
-    set(copy_plan, 0x10, 0x20, 'p', "abc", HOUR); /* he is believed again */
+    set(copy_plan, 0x10, 0x20, 'p', "abc", HOUR); /* it is believed again */
     assert_true(ring_id_equal(piece(copy_plan, 0).from, at(0x10)));
     assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_WHOLE);
     free(copy_plan);
@@ -447,11 +447,11 @@ static void a_claim_is_no_comparison_until_it_was_equal(void **state) {
     assert_false(copy_plan_is_compared(copy_plan, at(0x28), &primary, at(0x20), 20 * MINUTE));
     struct peer next = node('r');
     assert_false(
-        copy_plan_is_compared(copy_plan, at(0x28), &next, at(0x20), 3 * MINUTE)); /* he is no primary now */
+        copy_plan_is_compared(copy_plan, at(0x28), &next, at(0x20), 3 * MINUTE)); /* it is no primary now */
     assert_false(
         copy_plan_is_compared(copy_plan, at(0x28), &primary, at(0x24), 3 * MINUTE)); /* one came in before */
     assert_true(
-        copy_plan_is_compared(copy_plan, at(0x28), &primary, at(0x1c), 3 * MINUTE)); /* a piece of his arc */
+        copy_plan_is_compared(copy_plan, at(0x28), &primary, at(0x1c), 3 * MINUTE)); /* a piece of its arc */
     copy_plan_claim(copy_plan, &primary, at(0x18), at(0x30), false, 4 * MINUTE);     /* it has grown */
     assert_false(copy_plan_is_compared(copy_plan, at(0x28), &primary, at(0x20), 4 * MINUTE));
     free(copy_plan);

@@ -31,7 +31,7 @@ static void a_join_is_challenged_then_answered(void **state) {
     street_tell(&street, 2, 1, &join);
     struct crowd_message challenge = street_sent(&street, CROWD_MESSAGE_CHALLENGE, 2);
     assert_int_not_equal(challenge.token, 0);
-    assert_false(street_knows(&street, 1, 2)); /* nothing is done for who has not proved his address */
+    assert_false(street_knows(&street, 1, 2)); /* nothing is done for who has not proved its address */
     street_tell(&street, 1, 2, &challenge);
     join = street_sent(&street, CROWD_MESSAGE_JOIN, 1);
     assert_int_equal(join.token, challenge.token);
@@ -202,7 +202,7 @@ static void walks_go_as_far_as_they_say_and_not_to_who_joins(void **state) {
     assert_int_equal(next.hops, 3);
     assert_int_equal(next.entries[0].peer.address.ip[15], 2);
     walk.hops = 0;
-    street_tell(&street, 5, 1, &walk); /* he is here already */
+    street_tell(&street, 5, 1, &walk); /* it is here already */
     assert_int_equal(street.out.actions_count, 0);
     walk.entries[0].peer = street_peer(1);
     street_tell(&street, 5, 1, &walk); /* ourselves */

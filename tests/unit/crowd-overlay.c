@@ -68,14 +68,14 @@ static void the_oldest_is_shuffled_with_under_cyclon(void **state) {
     street.crowds[1]->view.neighbours[1].age = 6;
     street_shuffle(&street, 1);
     struct crowd_message asked = street_sent(&street, CROWD_MESSAGE_SHUFFLE, 4);
-    assert_true(street_knows(&street, 1, 4)); /* until he has answered */
+    assert_true(street_knows(&street, 1, 4)); /* until it has answered */
     street_tell(&street, 1, 4, &asked);
     struct crowd_message answer = street_sent(&street, CROWD_MESSAGE_SHUFFLED, 1);
     assert_int_equal(answer.entries_count, 0);
     street_tell(&street, 4, 1, &answer);
     struct address fourth = street_address(4);
     const struct view *own = &street.crowds[1]->view;
-    assert_int_equal(own->count, 3); /* there is room: he stays, but it is the next one's turn */
+    assert_int_equal(own->count, 3); /* there is room: it stays, but it is the next one's turn */
     assert_int_equal(own->neighbours[view_find(own, &fourth)].age, 0);
     const struct view *view = &street.crowds[4]->view;
     assert_int_equal(view->count, 3);

@@ -117,7 +117,7 @@ static inline size_t street_count(const struct street *street, enum action_kind 
     return count;
 }
 
-/* The only message of the last step, of that kind and to him. */
+/* The only message of the last step, of that kind and to it. */
 static inline struct crowd_message street_sent(const struct street *street, uint8_t kind, uint8_t to) {
     static const uint8_t network[CROWD_NETWORK_SIZE];
     const struct action *found = NULL;

@@ -207,7 +207,7 @@ static void a_job_spreads_from_node_to_node(void **state) {
     assert_int_equal(decrees_answer(first, NULL, BYTES("x"), &answer, NULL), ERR_INVALID);
     assert_int_not_equal(decrees_take_answer(second, BYTES("\x05hello"), NULL), ERR_OK);
 
-    /* The founder removes the member: his job ends. */
+    /* The founder removes the member: its job ends. */
     assert_int_equal(charter_remove(&fixture->charter, fixture->member.key), ERR_OK);
     decrees_set_charter(second, &fixture->charter, fixture->ring);
     decrees_beat(second);

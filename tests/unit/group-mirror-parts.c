@@ -205,7 +205,7 @@ static void a_batch_of_a_part_may_bring_less(void **state) {
     offer(fixture, 0, 10 * MB, 0, true);
     offer(fixture, 1, 0, 0, true);
     struct mirror_task task = expect(fixture, MIRROR_FETCH, 0);
-    came(fixture, &task, 0); /* he said of each piece that others have it */
+    came(fixture, &task, 0); /* it said of each piece that others have it */
     mirror_set_wanted(fixture->mirror, 100 * MB, true);
     offer(fixture, 0, 0, 10 * MB, true);
     expect_nothing(fixture);

@@ -330,7 +330,7 @@ static void who_could_not_be_told_is_told_later(void **state) {
         }
         fixture->now_us = mirror_wake_at(fixture->mirror, fixture->now_us);
     }
-    assert_int_equal(told, 6); /* then it is up to him to ask */
+    assert_int_equal(told, 6); /* then it is up to it to ask */
     assert_int_equal(hear(fixture, 0, 2), MIRROR_BEHIND);
     assert_int_equal(hear(fixture, 1, 9), MIRROR_NEWER); /* the master itself fetches nothing */
     fixture->now_us += 10 * MINUTE_US;
@@ -544,7 +544,7 @@ static void an_old_version_is_not_taken_for_a_new_one(void **state) {
     fixture->config.held = &held;
     begin_life(fixture);
     assert_int_equal(hear(fixture, 0, 5), MIRROR_KNOWN);
-    assert_int_equal(hear(fixture, 1, 4), MIRROR_BEHIND); /* he may be: we tell him */
+    assert_int_equal(hear(fixture, 1, 4), MIRROR_BEHIND); /* it may be: we tell it */
     assert_int_equal(hear(fixture, 2, 6), MIRROR_NEWER);
     assert_int_equal(hear(fixture, 2, 4), MIRROR_REPLAYED);
     assert_int_equal(hear(fixture, 0, 4), MIRROR_REPLAYED);

@@ -279,7 +279,7 @@ static void the_cap_of_degrees_is_kept(void **state) {
     struct fixture *f = *state;
     struct prng prng;
     prng_init(&prng, 9);
-    costs_init(&f->costs, 60); /* 0 is near to everybody: a hub, if he may */
+    costs_init(&f->costs, 60); /* 0 is near to everybody: a hub, if it may */
     for (uint32_t i = 0; i < 60 * 60; i++) {
         uint32_t a = i / 60;
         uint32_t b = i % 60;

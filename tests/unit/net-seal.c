@@ -202,7 +202,7 @@ static void nobody_else_can_open_it(void **state) {
     struct world *world = *state;
     struct sealed sealed = seal_at(&world->nodes[0], &world->nodes[1], world->now_us);
     assert_int_equal(open_sealed(world, 2, &sealed), SEAL_FORGED);
-    /* Nor can the sender be made to take his own words for those of the other. */
+    /* Nor can the sender be made to take its own words for those of the other. */
     assert_int_equal(open_sealed(world, 0, &sealed), SEAL_FORGED);
     memcpy(sealed.data + 1, world->nodes[1].identity.key, PEER_KEY_SIZE);
     assert_int_equal(open_sealed(world, 0, &sealed), SEAL_FORGED);

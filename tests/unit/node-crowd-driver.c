@@ -452,7 +452,7 @@ static void who_is_distrusted_is_passed_over(void **state) {
     pthread_mutex_unlock(&crowd_driver->lock);
     wish = wish_of(5);
     world->nodes[3].offered = 5;
-    world->nodes[4].offered = 5; /* he answers all that is asked for, and is as near */
+    world->nodes[4].offered = 5; /* it answers all that is asked for, and is as near */
     assert_int_equal(crowd_driver_find(crowd_driver, &wish, TIMEOUT_MS, 1, &hit, &count), ERR_OK);
     assert_true(peer_equal(&hit.holder, &world->nodes[3].self));
 }

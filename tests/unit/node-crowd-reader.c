@@ -527,7 +527,7 @@ static void what_one_does_not_give_another_does(void **state) {
     free(large);
 }
 
-/* One of four gives false bytes, which only the whole shows: he alone is blamed, and the capture comes. */
+/* One of four gives false bytes, which only the whole shows: it alone is blamed, and the capture comes. */
 static void whose_piece_was_false_is_found_out(void **state) {
     struct fixture *fixture = *state;
     struct obtained obtained;

@@ -194,7 +194,7 @@ static void members_are_known_by_their_keys(void **state) {
     assert_int_equal(group_keys_list_add(&approved.approved, second.key), ERR_OK);
     assert_int_equal(group_files_write_wish(nodes[0].directory, &approved, NULL), ERR_OK);
     await(are_together);
-    second.address.port ^= 1; /* as a stream that he opened */
+    second.address.port ^= 1; /* as a stream that it opened */
     assert_true(group_driver_is_member(nodes[0].group_driver, &second));
     second.key[0] ^= 1;
     assert_false(group_driver_is_member(nodes[0].group_driver, &second));
@@ -252,7 +252,7 @@ static void a_stranger_gets_nothing(void **state) {
     assert_int_not_equal(probe(&nodes[2], &nodes[0], PROBE_SIZE, &size), ERR_OK);
     assert_int_equal(size, 0);
     assert_int_not_equal(ask(&nodes[2], &nodes[0], PEER_RPC_PING, BYTES("hello"), &size), ERR_OK);
-    assert_int_not_equal(probe(&nodes[0], &nodes[2], PROBE_SIZE, &size), ERR_OK); /* nor is he asked */
+    assert_int_not_equal(probe(&nodes[0], &nodes[2], PROBE_SIZE, &size), ERR_OK); /* nor is it asked */
 }
 
 static void probes_are_bounded(void **state) {

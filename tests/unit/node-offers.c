@@ -358,7 +358,7 @@ static void a_few_are_served_and_named_to_the_others(void **state) {
     assert_false(ask(fixture, 1, 0, 4096).is_there);
     sample_put(fixture->offers, &fixture->sample);
     for (uint8_t i = 1; i <= 4; i++) {
-        assert_true(ask(fixture, 9, 0, 0).is_there); /* the description alone costs nobody his turn */
+        assert_true(ask(fixture, 9, 0, 0).is_there); /* the description alone costs nobody its turn */
         struct captures_answer answer = ask(fixture, i, 0, 4096);
         assert_true(answer.is_there);
         assert_int_equal(answer.size, sizeof PAGE - 1);
@@ -376,7 +376,7 @@ static void a_few_are_served_and_named_to_the_others(void **state) {
             assert_true(address_equal(&answer.peers[j].address, &address));
         }
     }
-    assert_int_equal(ask(fixture, 2, 0, 4096).is_referral, false); /* he may begin again */
+    assert_int_equal(ask(fixture, 2, 0, 4096).is_referral, false); /* it may begin again */
     offers_stat(fixture->offers, &stat);
     assert_int_equal(stat.given_count, 4);
     assert_int_equal(stat.given_size, 5 * (sizeof PAGE - 1));

@@ -368,7 +368,7 @@ static void readers_above_the_rate_are_told_at_once(void **state) {
     size_t busy_count = 0;
     (void)state;
     buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);
-    nodes[1].peer_rpc->reads.rate = RATE; /* nobody has asked him yet */
+    nodes[1].peer_rpc->reads.rate = RATE; /* nobody has asked it yet */
     uint64_t from_us = clock_monotonic_us(&clock_system);
     for (size_t i = 0; i < ASKED; i++) {
         enum err err = read_from(&nodes[1], bytes_of(NULL, 0), &answer);

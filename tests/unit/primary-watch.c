@@ -55,7 +55,7 @@ static void who_cannot_prove_it_fails_until_he_can(void **state) {
     assert_int_equal(primary_watch_failing(&primary_watch, now_us), 2);
     assert_true(primary_watch_fails(&primary_watch, &arc.primary, now_us));
 
-    /* What he can do right after he was caught does not count, and time alone does not help him. */
+    /* What it can do right after it was caught does not count, and time alone does not help it. */
     primary_watch_done(&primary_watch, &arc.primary, ERR_OK, now_us);
     assert_true(primary_watch_fails(&primary_watch, &arc.primary, now_us));
     uint64_t caught_us = now_us;
@@ -96,7 +96,7 @@ static void who_never_compares_fails_until_he_does(void **state) {
     assert_int_equal(primary_watch_failing(&primary_watch, now_us), 0);
     now_us += MINUTE;
     assert_int_equal(primary_watch_failing(&primary_watch, now_us), 1);
-    peer.address.port = 40000; /* of a stream that he opened */
+    peer.address.port = 40000; /* of a stream that it opened */
     primary_watch_hear(&primary_watch, &peer, now_us);
     assert_int_equal(primary_watch_failing(&primary_watch, now_us), 0);
 }
@@ -107,8 +107,8 @@ static void what_is_known_of_him_outlives_changes_of_the_ring(void **state) {
     struct primary_watch_arc arcs[] = {arc_of(3), arc_of(1)};
     (void)state;
     primary_watch_accuse(&primary_watch, &arcs[1].primary, now_us);
-    primary_watch_accuse(&primary_watch, &arcs[0].primary, now_us); /* nobody watches him */
-    arcs[1].from.low = 7;                                           /* somebody came before him */
+    primary_watch_accuse(&primary_watch, &arcs[0].primary, now_us); /* nobody watches it */
+    arcs[1].from.low = 7;                                           /* somebody came before it */
     primary_watch_set(&primary_watch, arcs, 2, now_us + MINUTE);
     assert_int_equal(primary_watch_failing(&primary_watch, now_us + MINUTE), 2);
     primary_watch_set(&primary_watch, arcs, 1, now_us + MINUTE);

@@ -302,8 +302,8 @@ static inline enum err fixture_give(void *context, const struct peer *from, stru
     return ERR_OK;
 }
 
-/* Of example.org/a he answers for all, with captures that nobody ever made: one a second from the 10th on, as
- * many as lies_count says. He gives them, too. */
+/* Of example.org/a it answers for all, with captures that nobody ever made: one a second from the 10th on, as
+ * many as lies_count says. It gives them, too. */
 static inline enum err fixture_invent(void *context, const struct peer *from, struct bytes question,
                                       struct buf *answer, struct err_detail *detail) {
     const struct node *node = context;
@@ -329,7 +329,7 @@ static inline enum err fixture_invent(void *context, const struct peer *from, st
 
 static inline void fixture_make_inventor(struct node *node, unsigned count) {
     node->lies_count = count;
-    node->peer_rpc->services[PEER_RPC_WALK].handler = fixture_invent; /* nobody has asked him yet */
+    node->peer_rpc->services[PEER_RPC_WALK].handler = fixture_invent; /* nobody has asked it yet */
     node->peer_rpc->services[PEER_RPC_WALK].context = node;
 }
 

@@ -194,7 +194,7 @@ static void holders_that_differ_are_merged(void **state) {
     assert_int_equal(count_given(fixture, "org,example)/a", false), 5);
     assert_int_equal(count_given(fixture, "org,example)/a", true), 5);
     age_listings(fixture, true);
-    fixture->nodes[2].is_current = true; /* he answers for all */
+    fixture->nodes[2].is_current = true; /* it answers for all */
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 2);
 }
 
@@ -508,7 +508,7 @@ static void false_lists_are_refused(void **state) {
     put_some(fixture);
     buf_init(&out, 1 << 20);
     struct node *liar = &fixture->nodes[2];
-    liar->peer_rpc->services[PEER_RPC_WALK].handler = lie_about_walks; /* nobody has asked him yet */
+    liar->peer_rpc->services[PEER_RPC_WALK].handler = lie_about_walks; /* nobody has asked it yet */
     liar->peer_rpc->services[PEER_RPC_WALK].context = liar;
     for (unsigned i = 0; i < 5; i++) {
         liar->questions_count = i;
@@ -581,7 +581,7 @@ static unsigned open_nearest(struct fixture *fixture, int64_t seconds, struct bu
     return err == ERR_OK ? trier.tries_count : 0;
 }
 
-/* Who is asked for a listing is a matter of chance: here he is the only one that answers for all. */
+/* Who is asked for a listing is a matter of chance: here it is the only one that answers for all. */
 static void what_nobody_holds_gives_way_to_what_is_true(void **state) {
     struct fixture *fixture = *state;
     struct buf body;
@@ -592,7 +592,7 @@ static void what_nobody_holds_gives_way_to_what_is_true(void **state) {
     fixture_make_inventor(&fixture->nodes[2], 1);
     fixture->nodes[2].lie = LIE_INVENT;
     fixture->nodes[1].is_current = fixture->nodes[3].is_current = false;
-    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 1); /* nothing else, he says */
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 1); /* nothing else, it says */
     assert_int_equal(last.time_us, 10 * SECOND_US);
     assert_int_equal(open_nearest(fixture, 10, &body), 2);
     assert_string_equal(buf_string(&body), "a4");
@@ -619,12 +619,12 @@ static void who_invents_many_is_not_asked_any_more(void **state) {
     assert_int_equal(open_nearest(fixture, 30, &body), RING_READER_DOUBT_LISTED_MAX + 1);
     assert_string_equal(buf_string(&body), "a4");
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 3);
-    assert_true(is_partial);                    /* without him */
+    assert_true(is_partial);                    /* without it */
     assert_int_equal(fixture->blames_count, 0); /* nobody has it: that proves nothing */
     buf_done(&body);
 }
 
-/* Of example.org/x he lists what nobody made, with the digest of a document that others have. */
+/* Of example.org/x it lists what nobody made, with the digest of a document that others have. */
 struct borrower {
     peer_rpc_handler *walk; /* the true one, and its context */
     void *context;
@@ -677,7 +677,7 @@ static void a_borrowed_digest_leads_astray_once(void **state) {
     sha256_done(&sha256);
     put_some(fixture);
     fixture->nodes[1].is_current = fixture->nodes[3].is_current = false;
-    peer_rpc->services[PEER_RPC_WALK].handler = list_borrowed; /* nobody has asked him yet */
+    peer_rpc->services[PEER_RPC_WALK].handler = list_borrowed; /* nobody has asked it yet */
     peer_rpc->services[PEER_RPC_WALK].context = &borrower;
     assert_int_equal(list(fixture, "org,example)/ab", &revisit, &is_partial), 1);
     assert_true(revisit.flags & CAPTURE_REVISIT);
@@ -931,7 +931,7 @@ static void what_many_want_is_asked_for_once(void **state) {
     struct capture last;
     bool is_partial;
     put(fixture, 1, "http://example.org/a", 1,
-        "a1"); /* the others do not have it, and who has takes his time */
+        "a1"); /* the others do not have it, and who has takes its time */
     fixture->nodes[2].is_current = fixture->nodes[3].is_current = false;
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 1);
     fixture->nodes[1].stop_after = 1;

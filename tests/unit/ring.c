@@ -231,7 +231,7 @@ static void notifies_of_one_peer_are_bounded_and_the_excess_is_blamed(void **sta
     assert_int_equal(notify(fixture, flooder, token, 1000), 50);
 }
 
-/* Who may have made his address up gets few answers, costs no peer its share, and is not blamed. */
+/* Who may have made its address up gets few answers, costs no peer its share, and is not blamed. */
 static void notifies_of_strangers_are_bounded_together(void **state) {
     struct fixture *fixture = *state;
     struct address peer = address_ipv4(198, 51, 100, 1, 1);

@@ -585,7 +585,7 @@ static void any_order_of_changes_is_the_same_when_read_again(void **state) {
 
 enum { THREADS_COUNT = 3, THREAD_URLS_COUNT = 8, THREAD_CHANGES_COUNT = 60 };
 
-/* Who stores and removes captures of URLs of his own, of documents that all share. */
+/* Who stores and removes captures of URLs of its own, of documents that all share. */
 struct worker {
     struct volume *volume;
     size_t number;
