@@ -1,6 +1,5 @@
 #include "replay/admin/admin.h"
 
-#include <microhttpd.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 
 #include "base/address.h"
 #include "base/hex.h"
+#include "http/message/status.h"
 #include "http/server/http_limit.h"
 
 enum {
@@ -67,7 +67,7 @@ static uint64_t admin_now_us(const struct admin *admin) {
 static void add_retry_after(struct http_request *request, uint64_t wait_us) {
     char text[24];
     snprintf(text, sizeof text, "%ju", (uintmax_t)(wait_us / 1000000 + 1));
-    http_add_header(request, MHD_HTTP_HEADER_RETRY_AFTER, text);
+    http_add_header(request, "Retry-After", text);
 }
 
 /* ---- tokens and cookies ---- */
@@ -79,7 +79,7 @@ static bool is_equal(struct bytes given, const char *secret) {
 }
 
 static struct bytes bearer_of(const struct http_request *request) {
-    struct bytes value = bytes_trim(http_request_header(request, MHD_HTTP_HEADER_AUTHORIZATION));
+    struct bytes value = bytes_trim(http_request_header(request, "Authorization"));
     struct bytes scheme = BYTES("Bearer ");
     bool fits = value.size > scheme.size && bytes_starts_with_ignore_case(value, scheme);
     return fits ? bytes_trim(bytes_skip(value, scheme.size)) : bytes_of(NULL, 0);
@@ -91,7 +91,7 @@ static void cookie_name(const struct http_request *request, char out[COOKIE_NAME
 }
 
 static struct bytes cookie_of(const struct http_request *request) {
-    struct bytes rest = http_request_header(request, MHD_HTTP_HEADER_COOKIE);
+    struct bytes rest = http_request_header(request, "Cookie");
     char name[COOKIE_NAME_SIZE_MAX];
     struct bytes part;
     cookie_name(request, name);
@@ -141,8 +141,8 @@ static bool has_session_from(struct admin *admin, const struct address *client) 
 
 bool admin_is_own_page(const struct http_request *request, bool is_lenient) {
     struct bytes site = http_request_header(request, "Sec-Fetch-Site");
-    struct bytes origin = http_request_header(request, MHD_HTTP_HEADER_ORIGIN);
-    struct bytes host = http_request_header(request, MHD_HTTP_HEADER_HOST);
+    struct bytes origin = http_request_header(request, "Origin");
+    struct bytes host = http_request_header(request, "Host");
     if (site.size > 0 && !bytes_equal(site, BYTES("same-origin"))) {
         return false;
     }
@@ -205,16 +205,16 @@ const char *admin_verdict_text(enum admin_verdict verdict) {
 unsigned admin_verdict_status(enum admin_verdict verdict) {
     switch (verdict) {
     case ADMIN_ALLOWED:
-        return MHD_HTTP_OK;
+        return STATUS_OK;
     case ADMIN_FOREIGN:
-        return MHD_HTTP_FORBIDDEN;
+        return STATUS_FORBIDDEN;
     case ADMIN_LIMITED:
-        return MHD_HTTP_TOO_MANY_REQUESTS;
+        return STATUS_TOO_MANY;
     case ADMIN_UNKNOWN:
     case ADMIN_WRONG:
         break;
     }
-    return MHD_HTTP_UNAUTHORIZED;
+    return STATUS_UNAUTHORIZED;
 }
 
 bool admin_is_known(struct admin *admin, const struct http_request *request) {
@@ -229,7 +229,7 @@ static void add_cookie(struct http_request *request, const char *id, unsigned se
     char text[ADMIN_COOKIE_SIZE_MAX];
     cookie_name(request, name);
     snprintf(text, sizeof text, "%s=%s; Path=/; Max-Age=%u; HttpOnly; SameSite=Strict", name, id, seconds);
-    http_add_header(request, MHD_HTTP_HEADER_SET_COOKIE, text);
+    http_add_header(request, "Set-Cookie", text);
 }
 
 /* The one that ends first makes room. */
@@ -333,15 +333,15 @@ static bool may_read(struct admin *admin, const struct http_request *request, co
 }
 
 static void ask_to_login(struct http_request *request) {
-    struct bytes accept = http_request_header(request, MHD_HTTP_HEADER_ACCEPT);
+    struct bytes accept = http_request_header(request, "Accept");
     if (bytes_find(accept, BYTES("text/html")) < accept.size) {
-        http_add_header(request, MHD_HTTP_HEADER_LOCATION, "/login");
-        http_answer_status(request, MHD_HTTP_SEE_OTHER, ERR_PERMISSION, "log in first");
+        http_add_header(request, "Location", "/login");
+        http_answer_status(request, STATUS_SEE_OTHER, ERR_PERMISSION, "log in first");
         return;
     }
-    http_add_header(request, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"mnemon\"");
+    http_add_header(request, "WWW-Authenticate", "Bearer realm=\"mnemon\"");
     http_answer_status(
-        request, MHD_HTTP_UNAUTHORIZED, ERR_PERMISSION,
+        request, STATUS_UNAUTHORIZED, ERR_PERMISSION,
         "this archive is not public: log in at /login, or send the token (Authorization: Bearer "
         "TOKEN)");
 }
@@ -352,9 +352,9 @@ bool admin_check(void *context, struct http_request *request) {
     uint64_t wait_us;
     http_request_client(request, &client);
     if (admin->config.is_loopback &&
-        !admin_host_is_own(http_request_header(request, MHD_HTTP_HEADER_HOST), &admin->config.hosts)) {
+        !admin_host_is_own(http_request_header(request, "Host"), &admin->config.hosts)) {
         http_answer_status(
-            request, MHD_HTTP_MISDIRECTED_REQUEST, ERR_PERMISSION,
+            request, STATUS_MISDIRECTED, ERR_PERMISSION,
             "this node does not answer to that name: use localhost, its IP address, or a name that the "
             "setting http.hosts lists");
         return false;
@@ -362,8 +362,7 @@ bool admin_check(void *context, struct http_request *request) {
     if (admin->config.rate > 0 && !address_is_loopback(&client) &&
         !http_limit_take(&admin->requests, &client, admin_now_us(admin), &wait_us)) {
         add_retry_after(request, wait_us);
-        http_answer_status(request, MHD_HTTP_TOO_MANY_REQUESTS, ERR_LIMIT,
-                           "too many requests from this address");
+        http_answer_status(request, STATUS_TOO_MANY, ERR_LIMIT, "too many requests from this address");
         return false;
     }
     if (!may_read(admin, request, &client)) {

@@ -1,7 +1,5 @@
 #include "replay/admin/admin_pages.h"
 
-#include <microhttpd.h>
-
 #include "replay/admin/admin_pages_state.h"
 #include "replay/admin/metrics.h"
 #include "replay/site/assets.h"
@@ -28,7 +26,7 @@ void admin_pages_put_login(struct sheet *sheet) {
 
 /* Does the client ask for JSON by Accept? */
 static bool admin_pages_wants_json(const struct http_request *request) {
-    struct bytes accept = http_request_header(request, MHD_HTTP_HEADER_ACCEPT);
+    struct bytes accept = http_request_header(request, "Accept");
     return bytes_find(accept, BYTES("application/json")) < accept.size;
 }
 
@@ -67,8 +65,8 @@ void admin_pages_begin_change(struct http_request *request) {
     }
     unsigned status = admin_verdict_status(verdict);
     bool is_api = bytes_starts_with(http_request_path(request), BYTES("/api/"));
-    if (status == MHD_HTTP_UNAUTHORIZED) {
-        http_add_header(request, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"mnemon\"");
+    if (status == STATUS_UNAUTHORIZED) {
+        http_add_header(request, "WWW-Authenticate", "Bearer realm=\"mnemon\"");
     }
     if (is_api || !sheet_is_wanted(request) || admin_pages_wants_json(request)) {
         admin_pages_answer_problem(request, status, ERR_PERMISSION, admin_verdict_text(verdict));
@@ -78,8 +76,8 @@ void admin_pages_begin_change(struct http_request *request) {
 }
 
 void admin_pages_answer_see(struct http_request *request, const char *path) {
-    http_add_header(request, MHD_HTTP_HEADER_LOCATION, path);
-    http_add_header(request, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    http_add_header(request, "Location", path);
+    http_add_header(request, "Cache-Control", "no-store");
     http_answer(request, STATUS_SEE_OTHER, "text/plain; charset=utf-8", BYTES("see there\n"));
 }
 
@@ -109,7 +107,7 @@ static void answer_by_status(struct http_request *request, const char *type,
     if (err != ERR_OK) {
         http_answer_error(request, err, NULL);
     } else {
-        http_add_header(request, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+        http_add_header(request, "Cache-Control", "no-store");
         http_answer(request, STATUS_OK, type, buf_bytes(&text));
     }
     buf_done(&text);
@@ -151,7 +149,7 @@ static void answer_mirrors(struct http_request *request) {
 static void answer_health(struct http_request *request) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
     struct err_detail detail = {0};
-    http_add_header(request, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    http_add_header(request, "Cache-Control", "no-store");
     if (admin_pages->table->is_healthy(admin_pages->context, &detail)) {
         http_answer(request, STATUS_OK, "text/plain; charset=utf-8", BYTES("ok\n"));
     } else {
@@ -170,7 +168,7 @@ static void answer_robots(struct http_request *request) {
 static void answer_favicon(struct http_request *request) {
     const struct asset *icon = assets_find(BYTES("icon.svg"));
     ASSERT(icon != NULL);
-    http_add_header(request, MHD_HTTP_HEADER_CACHE_CONTROL, "public, max-age=86400");
+    http_add_header(request, "Cache-Control", "public, max-age=86400");
     http_answer(request, STATUS_OK, icon->type, icon->data);
 }
 

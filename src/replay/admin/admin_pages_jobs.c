@@ -1,4 +1,3 @@
-#include <microhttpd.h>
 #include <stdio.h>
 
 #include "base/json.h"
@@ -367,7 +366,7 @@ static void jobs_save(struct http_request *request, struct bytes url) {
     if (err == ERR_OK) {
         answer_begun(request, url, id);
     } else if (err == ERR_BUSY) {
-        http_add_header(request, MHD_HTTP_HEADER_RETRY_AFTER, "10");
+        http_add_header(request, "Retry-After", "10");
         admin_pages_answer_problem(request, STATUS_TOO_MANY, err, err_detail_text(&detail, err));
     } else {
         admin_pages_answer_error(request, err, &detail);

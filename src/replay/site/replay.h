@@ -5,6 +5,7 @@
 #define MNEMON_REPLAY_SITE_REPLAY_H
 
 #include "base/clock.h"
+#include "http/message/status.h"
 #include "http/server/http_request.h"
 #include "http/server/http_server.h"
 #include "replay/archive/archive.h"
@@ -12,24 +13,6 @@
 struct search;
 struct survey;
 struct admin_pages;
-
-/* Statuses of HTTP, by what they say here. */
-enum {
-    STATUS_OK = 200,
-    STATUS_CREATED = 201,
-    STATUS_PARTIAL = 206,
-    STATUS_FOUND = 302,
-    STATUS_SEE_OTHER = 303,
-    STATUS_NOT_MODIFIED = 304,
-    STATUS_BAD_REQUEST = 400,
-    STATUS_NOT_FOUND = 404,
-    STATUS_BAD_RANGE = 416,
-    STATUS_TOO_MANY = 429,
-    STATUS_BLOCKED = 451,
-    STATUS_INTERNAL = 500,
-    STATUS_BAD_GATEWAY = 502,
-    STATUS_UNAVAILABLE = 503,
-};
 
 enum { REPLAY_KEY_SIZE = 33 }; /* with its zero byte */
 
