@@ -154,8 +154,11 @@ static void serve(const struct site *site, int tell_fd) {
     node_take_signals();
     enum err err = instance_open(&config, &instance, &detail);
     if (err == ERR_OK) {
-        struct node_config node_config = {
-            .directory = site->directory, .instance = instance, .http = address_ipv4(127, 0, 0, 1, 0)};
+        static const struct settings settings;
+        struct node_config node_config = {.directory = site->directory,
+                                          .instance = instance,
+                                          .settings = &settings,
+                                          .http = address_ipv4(127, 0, 0, 1, 0)};
         err = node_start(&node_config, &node, &detail);
     }
     if (err != ERR_OK) {

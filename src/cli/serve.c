@@ -113,10 +113,6 @@ static void note(void *context, const char *sentence) {
     fprintf(cli->err, "%s\n", sentence);
 }
 
-static const char *text_or_null(struct bytes text) {
-    return text.size > 0 ? (const char *)text.data : NULL;
-}
-
 /* An address without a port, and the port. */
 static int read_address(const struct cli *cli, struct bytes text, uint64_t port,
                         struct address *ret_address) {
@@ -143,9 +139,6 @@ static int read_proxy(const struct cli *cli, const struct serve_options *options
                       const struct settings *settings, struct node_config *config) {
     uint64_t port = settings->proxy_port > 0 ? settings->proxy_port : PROXY_PORT;
     config->has_proxy = options->has_proxy || settings->proxy_port > 0;
-    config->proxy_timeout_us = settings->proxy_timeout_us;
-    config->proxy_intercepts = settings->proxy_intercept;
-    config->proxy_archives = settings->proxy_archive;
     if (options->proxy_listen == NULL) {
         return config->has_proxy ? read_address(cli, settings->proxy_address, port, &config->proxy)
                                  : CLI_DONE;
@@ -153,16 +146,6 @@ static int read_proxy(const struct cli *cli, const struct serve_options *options
     return parse_listen(bytes_of_string(options->proxy_listen), &config->proxy)
                ? CLI_DONE
                : cli_fail(cli, "\"%s\" is not an IP address with a port", options->proxy_listen);
-}
-
-static struct ring_services_crowd crowd_of(const struct settings *settings) {
-    return (struct ring_services_crowd){
-        .is_off = !settings->crowd_enabled,
-        .part = (uint8_t)settings->crowd_part,
-        .shuffle_us = settings->crowd_shuffle_us,
-        .cache_size = settings->crowd_cache,
-        .offers_kept = settings->crowd_offers == SETTINGS_OFFERS_KEPT,
-    };
 }
 
 /* How fast collections travel, and when. */
@@ -188,36 +171,11 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
     struct node_config config = {
         .directory = data->directory,
         .instance = data->instance,
-        .connections_max = (unsigned)settings->http_connections,
-        .request_timeout_ms = (uint32_t)(settings->http_timeout_us / 1000),
-        .hosts = settings->http_hosts,
-        .rate = settings->http_rate,
-        .reads_need_login = settings->http_reads == SETTINGS_READS_TOKEN,
-        .title = text_or_null(settings->archive_title),
-        .searches = settings->search_enabled,
-        .crawl_user_agent = text_or_null(settings->crawl_user_agent),
-        .crawl_nameservers = text_or_null(settings->crawl_nameservers),
-        .crawl_connections_max = (size_t)settings->crawl_connections,
-        .crawl_allows_private = settings->crawl_allow_private,
+        .settings = settings,
         .ring_join = options->join,
         .ring_token = options->token,
-        .ring_places = (uint8_t)settings->ring_capacity,
-        .ring_first_place = (uint8_t)settings->ring_first_place,
-        .ring_upload_rate = settings->ring_upload,
-        .ring_download_rate = settings->ring_download,
-        .ring_reads_rate = (uint32_t)settings->ring_requests,
-        .copies = {.keeps_everything = settings->ring_keep == SETTINGS_KEEP_EVERYTHING,
-                   .grace_us = settings->ring_grace_us,
-                   .compare_us = settings->ring_compare_us,
-                   .scrub_us = settings->ring_scrub_us},
-        .leads_away = settings->ring_redirect,
-        .public_origin = text_or_null(settings->http_public),
-        .crowd = crowd_of(settings),
-        .groups = {.period_us = settings->group_period_us, .silence_us = settings->group_silence_us},
-        .mirrors = {.gather_us = settings->mirror_gather_us,
-                    .ask_us = settings->mirror_period_us,
-                    .limit = &down,
-                    .upload_limit = &up},
+        .mirror_limit = &down,
+        .mirror_upload_limit = &up,
         .tell = serve_tell,
         .note = note,
         .context = cli,

@@ -130,7 +130,7 @@ static enum err open_archive(struct node *node, struct err_detail *detail) {
         return err;
     }
     struct search_config search = {
-        .is_enabled = config->searches,
+        .is_enabled = config->settings->search_enabled,
         .directory = config->directory,
         .instance = config->instance,
         .clock = config->clock,
@@ -153,14 +153,9 @@ static enum err make_ring_services(struct node *node) {
     struct ring_services_config ring_services = {
         .directory = config->directory,
         .instance = config->instance,
-        .upload_rate = config->ring_upload_rate,
-        .download_rate = config->ring_download_rate,
-        .reads_rate = config->ring_reads_rate,
-        .copies = config->copies,
-        .public_origin = config->public_origin,
-        .crowd = config->crowd,
-        .groups = config->groups,
-        .mirrors = config->mirrors,
+        .settings = config->settings,
+        .limit = config->mirror_limit,
+        .upload_limit = config->mirror_upload_limit,
         .clock = config->clock,
         .note = node_note,
         .jobs_changed = look_at_jobs,
@@ -177,9 +172,9 @@ static enum err start_ring(struct node *node, struct err_detail *detail) {
         .address = config->ring,
         .join = config->ring_join,
         .token = config->ring_token,
-        .vnodes_count = config->ring_places,
-        .first_vnode = config->ring_first_place,
-        .nameservers = config->crawl_nameservers,
+        .vnodes_count = (uint8_t)config->settings->ring_capacity,
+        .first_vnode = (uint8_t)config->settings->ring_first_place,
+        .nameservers = settings_text(config->settings->crawl_nameservers),
         .clock = config->clock,
         .note = node_note,
         .context = node,
@@ -197,10 +192,10 @@ static enum err start_crawl(struct node *node, struct err_detail *detail) {
     struct crawl_loop_config crawl_loop = {
         .directory = config->directory,
         .instance = config->instance,
-        .allows_private = config->crawl_allows_private,
-        .user_agent = config->crawl_user_agent,
-        .connections_max = config->crawl_connections_max,
-        .nameservers = config->crawl_nameservers,
+        .allows_private = config->settings->crawl_allow_private,
+        .user_agent = settings_text(config->settings->crawl_user_agent),
+        .connections_max = (size_t)config->settings->crawl_connections,
+        .nameservers = settings_text(config->settings->crawl_nameservers),
         .clock = config->clock,
         .tell = node_tell,
         .changed = hurry,
@@ -231,12 +226,15 @@ static void beat(void *context) {
 /* What the routes of HTTP need: permissions, actions, knowledge. */
 static enum err open_admin_pages(struct node *node) {
     const struct node_config *config = &node->config;
+    const struct settings *settings = config->settings;
+    const char *title = settings_text(settings->archive_title);
+    title = title != NULL ? title : "mnemon";
     struct admin_config admin = {
         .token = node->token.text,
-        .hosts = config->hosts,
+        .hosts = settings->http_hosts,
         .is_loopback = address_is_loopback(&config->http),
-        .reads_need_login = config->reads_need_login,
-        .rate = config->rate,
+        .reads_need_login = settings->http_reads == SETTINGS_READS_TOKEN,
+        .rate = settings->http_rate,
         .clock = config->clock,
     };
     node->admin = admin_new(&admin);
@@ -268,8 +266,8 @@ static enum err open_admin_pages(struct node *node) {
         .survey = node->survey,
         .admin_pages = &node->admin_pages,
         .clock = config->clock,
-        .title = config->title,
-        .lead = config->leads_away ? ring_services_lead : NULL,
+        .title = title,
+        .lead = settings->ring_redirect ? ring_services_lead : NULL,
         .lead_context = node->ring_services,
         .tell = node_note,
         .tell_context = node,
@@ -287,7 +285,7 @@ static enum err open_admin_pages(struct node *node) {
                 .search = node->search,
                 .clock = config->clock,
             },
-        .title = config->title,
+        .title = title,
         .routes = node->routes,
         .beat = beat,
         .context = node,
@@ -305,8 +303,8 @@ static enum err start_http(struct node *node, struct err_detail *detail) {
         .routes_count = node->routes_count,
         .scratch_directory = config->directory,
         .threads_count = transport_has_ring(node->transport) ? RING_HTTP_THREADS : 0,
-        .connections_max = config->connections_max,
-        .request_timeout_ms = config->request_timeout_ms,
+        .connections_max = (unsigned)config->settings->http_connections,
+        .request_timeout_ms = (uint32_t)(config->settings->http_timeout_us / 1000),
         .clock = config->clock,
         .check = admin_check,
         .check_context = node->admin,
@@ -328,17 +326,18 @@ static enum err start_http(struct node *node, struct err_detail *detail) {
 /* Last: it must know where the node's own pages are. */
 static enum err start_proxy(struct node *node, struct err_detail *detail) {
     const struct node_config *config = &node->config;
+    const struct settings *settings = config->settings;
     struct proxy_config proxy = {
         .directory = config->directory,
         .listen = config->proxy,
-        .timeout_us = config->proxy_timeout_us,
-        .intercepts = config->proxy_intercepts,
-        .archives = config->proxy_archives,
-        .allows_private = config->crawl_allows_private,
-        .nameservers = config->crawl_nameservers,
+        .timeout_us = settings->proxy_timeout_us,
+        .intercepts = settings->proxy_intercept,
+        .archives = settings->proxy_archive,
+        .allows_private = settings->crawl_allow_private,
+        .nameservers = settings_text(settings->crawl_nameservers),
         .archive = node->archive,
         .access = node->access,
-        .reads_need_login = config->reads_need_login,
+        .reads_need_login = settings->http_reads == SETTINGS_READS_TOKEN,
         .crowd = ring_services_crowd(node->ring_services),
         .transport = node->transport,
         .clock = config->clock,
@@ -417,7 +416,6 @@ enum err node_start(const struct node_config *config, struct node **ret_node, st
     }
     node->config = *config;
     node->config.clock = config->clock != NULL ? config->clock : &clock_system;
-    node->config.title = config->title != NULL ? config->title : "mnemon";
     fetch_raise_descriptors_limit();
     enum err err = token_load(&node->token, config->directory, detail);
     if (err == ERR_OK) {

@@ -18,48 +18,25 @@
 
 #include "base/address.h"
 #include "base/clock.h"
-#include "base/config.h"
-#include "base/err.h"
-#include "node/ring_services.h"
+#include "node/settings.h"
 #include "store/instance/instance.h"
 
+struct mirror_limit;
 struct node;
 
 /* 0 or NULL stands for the default in parentheses. */
 struct node_config {
-    const char *directory;         /* outlives the node */
-    struct instance *instance;     /* outlives the node */
-    struct address http;           /* port 0: any that is free */
-    unsigned connections_max;      /* of HTTP (http/server/http_server.h) */
-    uint32_t request_timeout_ms;   /* likewise */
-    struct config_list hosts;      /* of HTTP, as the three below (replay/admin/admin.h); outlive the node */
-    uint64_t rate;                 /* likewise; 0: any */
-    bool reads_need_login;         /* likewise */
-    const char *title;             /* of the archive ("mnemon"); outlives the node */
-    bool searches;                 /* full text (replay/search/search.h) */
-    const char *crawl_user_agent;  /* of the crawl; as in node/crawl/crawl_loop.h */
-    const char *crawl_nameservers; /* likewise */
-    size_t crawl_connections_max;  /* likewise */
-    bool crawl_allows_private;     /* likewise */
-    struct address ring;           /* as others reach it (node/transport/transport.h, as the four below) */
-    const char *ring_join;         /* HOST[:PORT] of somebody in it */
+    const char *directory;           /* outlives the node */
+    struct instance *instance;       /* outlives the node */
+    const struct settings *settings; /* outlive the node; addresses and limits as below instead */
+    struct address http;             /* port 0: any that is free */
+    struct address ring;             /* as others reach it (node/transport/transport.h, as the next two) */
+    const char *ring_join;           /* HOST[:PORT] of somebody in it */
     const char *ring_token;
-    uint8_t ring_places;
-    uint8_t ring_first_place;
-    uint64_t ring_upload_rate; /* (any) bytes a second for other nodes (node/ring_services.h), as the next */
-    uint64_t ring_download_rate;
-    uint32_t ring_reads_rate; /* (any) a second, of other nodes */
-    struct ring_services_copies copies;
-    bool leads_away;           /* readers of what is not here (replay/site/replay.h) */
-    const char *public_origin; /* (none) node/reading/public_urls.h */
-    struct ring_services_crowd crowd;
-    struct ring_services_groups groups;
-    struct ring_services_mirrors mirrors;
-    bool has_proxy; /* (node/proxy/proxy.h, as the four below) */
+    const struct mirror_limit *mirror_limit; /* (none) node/mirror/mirror_driver.h; outlives the node */
+    const struct mirror_limit *mirror_upload_limit; /* likewise */
+    bool has_proxy;                                 /* (node/proxy/proxy.h) */
     struct address proxy;
-    uint64_t proxy_timeout_us;
-    bool proxy_intercepts;
-    bool proxy_archives;
     void (*tell)(void *context, const char *name,
                  const char *sentence);                /* of a job; any thread; may be NULL */
     void (*note)(void *context, const char *sentence); /* of the rest; any thread; may be NULL */

@@ -51,8 +51,8 @@ struct ring_services *ring_services_new(const struct ring_services_config *confi
                                      .context = ring_services};
     struct group_driver_config group_driver = {
         .directory = config->directory,
-        .period_us = config->groups.period_us,
-        .silence_us = config->groups.silence_us,
+        .period_us = config->settings->group_period_us,
+        .silence_us = config->settings->group_silence_us,
         .clock = config->clock,
         .note = ring_services_note,
         .context = ring_services,
@@ -183,6 +183,7 @@ static bool wants_own(void *context) {
 }
 
 enum err ring_services_make_peer_rpc(struct ring_services *ring_services, struct err_detail *detail) {
+    const struct settings *settings = ring_services->config.settings;
     struct peer_rpc *peer_rpc;
     if (ring_services->peer_rpc != NULL) {
         return ERR_OK;
@@ -195,9 +196,9 @@ enum err ring_services_make_peer_rpc(struct ring_services *ring_services, struct
         .clock = ring_services->config.clock,
         .address = ring_services->self.address,
         .held = transport_held(ring_services->transport),
-        .upload_rate = ring_services->config.upload_rate,
-        .download_rate = ring_services->config.download_rate,
-        .reads_rate = ring_services->config.reads_rate,
+        .upload_rate = settings->ring_upload,
+        .download_rate = settings->ring_download,
+        .reads_rate = (uint32_t)settings->ring_requests,
         .admits = admits,
         .serves = serves,
         .meet = meet,
@@ -244,7 +245,7 @@ static enum err prepare_ring(struct ring_services *ring_services, struct err_det
     struct public_urls_config public_urls = {
         .peer_rpc = ring_services->peer_rpc,
         .identity = transport_identity(ring_services->transport),
-        .own = ring_services->config.public_origin,
+        .own = settings_text(ring_services->config.settings->http_public),
         .clock = ring_services->config.clock,
         .blame = ring_services_blame,
         .context = ring_services,
@@ -346,18 +347,19 @@ static void blame_giver(void *context, const struct peer *peer, const char *sent
 
 static enum err begin_copies(struct ring_services *ring_services, uint8_t mapping,
                              struct err_detail *detail) {
+    const struct settings *settings = ring_services->config.settings;
     struct copies_config copies = {
         .directory = ring_services->config.directory,
         .instance = ring_services->config.instance,
         .peer_rpc = ring_services->peer_rpc,
         .ring = holders_source(ring_services->holders),
         .mapping = mapping,
-        .grace_us = ring_services->config.copies.grace_us,
-        .compare_interval_us = ring_services->config.copies.compare_us,
-        .challenge_interval_us = 2 * ring_services->config.copies.compare_us,
-        .scrub_period_us = ring_services->config.copies.scrub_us,
-        .keeps_everything = ring_services->config.copies.keeps_everything,
-        .has_slow_lines = ring_services->config.upload_rate > 0 || ring_services->config.download_rate > 0,
+        .grace_us = settings->ring_grace_us,
+        .compare_interval_us = settings->ring_compare_us,
+        .challenge_interval_us = 2 * settings->ring_compare_us,
+        .scrub_period_us = settings->ring_scrub_us,
+        .keeps_everything = settings->ring_keep == SETTINGS_KEEP_EVERYTHING,
+        .has_slow_lines = settings->ring_upload > 0 || settings->ring_download > 0,
         .keeps_but_of = transport_identity(ring_services->transport)->key,
         .seed = randombytes_random(),
         .clock = ring_services->config.clock,

@@ -26,6 +26,7 @@
 #include "node/ring/decrees.h"
 #include "node/ring/holders.h"
 #include "node/rpc/peer_rpc.h"
+#include "node/settings.h"
 #include "replay/admin/crowd_view.h"
 #include "replay/admin/group_view.h"
 #include "store/instance/instance.h"
@@ -36,50 +37,13 @@ struct mirror_limit;
 struct transport;
 struct ring_services;
 
-/* For node/copies/copies.h. 0 stands for the default there. */
-struct ring_services_copies {
-    bool keeps_everything;
-    uint64_t grace_us;
-    uint64_t compare_us;
-    uint64_t scrub_us;
-};
-
-/* For the crowd. 0 stands for the default in parentheses. */
-struct ring_services_crowd {
-    bool is_off;
-    uint8_t part;        /* (CROWD_FULL) enum crowd_part */
-    bool offers_kept;    /* also what the store keeps for the ring */
-    uint64_t shuffle_us; /* (10 s) */
-    uint64_t cache_size; /* (node/crowd/offers.h) */
-};
-
-/* For the groups, likewise: node/group/group_driver.h. */
-struct ring_services_groups {
-    uint64_t period_us;
-    uint64_t silence_us;
-};
-
-/* For the collections, likewise: node/mirror/mirror_driver.h. */
-struct ring_services_mirrors {
-    uint64_t gather_us;
-    uint64_t ask_us;
-    const struct mirror_limit *limit; /* (none) outlives it, as the next */
-    const struct mirror_limit *upload_limit;
-};
-
-/* 0 or NULL stands for the default in parentheses. Texts outlive it. */
+/* NULL stands for the default in parentheses. */
 struct ring_services_config {
-    const char *directory; /* of the data */
+    const char *directory; /* of the data; outlives it */
     struct instance *instance;
-    uint64_t upload_rate;   /* (any) bytes a second */
-    uint64_t download_rate; /* (any) */
-    uint32_t reads_rate;    /* (any) node/rpc/peer_rpc.h */
-    struct ring_services_copies copies;
-    const char
-        *public_origin; /* (none) the origin at which browsers find this node: node/reading/public_urls.h */
-    struct ring_services_crowd crowd;
-    struct ring_services_groups groups;
-    struct ring_services_mirrors mirrors;
+    const struct settings *settings;  /* likewise: those of ring, crowd, group and mirror */
+    const struct mirror_limit *limit; /* (none) of collections; outlives it, as the next */
+    const struct mirror_limit *upload_limit;
     const struct clock *clock;
     void (*note)(void *context, const char *sentence); /* any thread */
     void (*jobs_changed)(void *context);               /* those on the disk; any thread */

@@ -43,12 +43,12 @@ static bool crowd_is_hidden(void *context, struct bytes surt, int64_t time_us) {
 }
 
 static enum err make_offers(struct ring_services *ring_services, struct err_detail *detail) {
-    const struct ring_services_crowd *crowd = &ring_services->config.crowd;
+    const struct settings *settings = ring_services->config.settings;
     struct offers_config offers = {
         .directory = ring_services->config.directory,
         .peer_rpc = ring_services->peer_rpc,
-        .size_max = crowd->cache_size,
-        .is_closed = crowd->part == CROWD_QUERY_ONLY || crowd->part == CROWD_MUTE,
+        .size_max = settings->crowd_cache,
+        .is_closed = settings->crowd_part == CROWD_QUERY_ONLY || settings->crowd_part == CROWD_MUTE,
         .is_hidden = crowd_is_hidden,
         .context = ring_services,
         .clock = ring_services->config.clock,
@@ -67,18 +67,18 @@ static bool crowd_look(void *context, uint64_t number, struct bytes wish) {
 }
 
 static enum err make_crowd_driver(struct ring_services *ring_services) {
-    const struct ring_services_crowd *crowd = &ring_services->config.crowd;
+    const struct settings *settings = ring_services->config.settings;
     struct crowd_driver_config crowd_driver = {
         .directory = ring_services->config.directory,
         .transport = ring_services->transport,
         .crowd =
             {
-                .part = (enum crowd_part)crowd->part,
-                .shuffle_us = crowd->shuffle_us,
+                .part = (enum crowd_part)settings->crowd_part,
+                .shuffle_us = settings->crowd_shuffle_us,
             },
         .clock = ring_services->config.clock,
         .have = have,
-        .look = crowd->offers_kept ? crowd_look : NULL,
+        .look = settings->crowd_offers == SETTINGS_OFFERS_KEPT ? crowd_look : NULL,
         .blame = ring_services_blame,
         .context = ring_services,
     };
@@ -125,14 +125,14 @@ static enum err make_stored_offers(struct ring_services *ring_services, uint8_t 
         .looked = on_looked,
         .context = ring_services,
     };
-    return ring_services->config.crowd.offers_kept
+    return ring_services->config.settings->crowd_offers == SETTINGS_OFFERS_KEPT
                ? stored_offers_start(&stored_offers, &ring_services->stored_offers)
                : ERR_OK;
 }
 
 void ring_services_make_crowd(struct ring_services *ring_services, uint8_t mapping) {
     struct err_detail detail = {0};
-    if (ring_services->config.crowd.is_off) {
+    if (!ring_services->config.settings->crowd_enabled) {
         return;
     }
     enum err err = make_offers(ring_services, &detail);

@@ -62,6 +62,11 @@ struct settings {
 
 extern const char *const settings_keeps[]; /* the words of enum settings_keep */
 
+/* A text as C has it; NULL: it is empty. */
+static inline const char *settings_text(struct bytes text) {
+    return text.size > 0 ? (const char *)text.data : NULL;
+}
+
 /* The defaults if there is no such file, unless it must exist. *detail names file, line and column. */
 enum err settings_read(struct settings *settings, const char *path, bool must_exist,
                        struct err_detail *detail) MUST_CHECK;

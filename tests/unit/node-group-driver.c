@@ -57,9 +57,10 @@ static void write_wish(const struct node *node, const char *name, const struct n
 
 static void start_node(struct node *node, unsigned number) {
     struct err_detail detail = {0};
+    static const struct settings settings = {.group_period_us = 1000000, .group_silence_us = 60000000};
     struct ring_services_config ring_services = {
         .directory = node->directory,
-        .groups = {.period_us = 1000000, .silence_us = 60000000},
+        .settings = &settings,
         .clock = &clock_system,
     };
     node->ring_services = ring_services_new(&ring_services);
