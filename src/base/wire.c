@@ -203,3 +203,8 @@ enum err wire_writer_finish(const struct wire_writer *writer, struct bytes *ret_
     *ret_message = bytes_of(writer->data, writer->size);
     return ERR_OK;
 }
+
+struct bytes wire_writer_bytes(const struct wire_writer *writer) {
+    ASSERT(writer->err == ERR_OK);
+    return bytes_of(writer->data, writer->size);
+}

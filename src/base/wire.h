@@ -79,4 +79,7 @@ void wire_write_string(struct wire_writer *writer, struct bytes bytes); /* varin
 /* What was written; ERR_LIMIT if it did not fit. */
 enum err wire_writer_finish(const struct wire_writer *writer, struct bytes *ret_message) MUST_CHECK;
 
+/* The same if the memory is as large as the largest message. */
+struct bytes wire_writer_bytes(const struct wire_writer *writer);
+
 #endif

@@ -6,10 +6,8 @@ static void plain_begin(struct wire_writer *writer, uint8_t *out, enum plain_kin
 }
 
 static struct bytes plain_finish(const struct wire_writer *writer, size_t size) {
-    struct bytes datagram;
-    enum err err = wire_writer_finish(writer, &datagram);
-    ASSERT(err == ERR_OK && datagram.size == size);
-    return datagram;
+    ASSERT(writer->size == size);
+    return wire_writer_bytes(writer);
 }
 
 struct bytes plain_write_refuse(const struct plain_refuse *refuse, uint8_t *out) {

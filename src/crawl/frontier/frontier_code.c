@@ -186,13 +186,6 @@ static struct bytes code_read_url(struct wire_reader *reader) {
     return url;
 }
 
-static struct bytes code_written(const struct wire_writer *writer) {
-    struct bytes message;
-    enum err err = wire_writer_finish(writer, &message);
-    ASSERT(err == ERR_OK); /* all sizes were checked when they came in */
-    return message;
-}
-
 static enum err code_finish(struct wire_reader *reader) {
     return wire_reader_finish(reader, NULL) == ERR_OK ? ERR_OK : ERR_CORRUPT;
 }
@@ -203,7 +196,7 @@ struct bytes frontier_code_count(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX], uint
     struct wire_writer writer;
     wire_writer_init(&writer, out, FRONTIER_CODE_SMALL_SIZE_MAX);
     wire_write_varint(&writer, count);
-    return code_written(&writer);
+    return wire_writer_bytes(&writer);
 }
 
 enum err frontier_code_read_counts(struct bytes value, uint32_t *ret_counts, size_t count_max,
@@ -226,7 +219,7 @@ struct bytes frontier_code_place(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX],
     struct wire_writer writer;
     wire_writer_init(&writer, out, FRONTIER_CODE_SMALL_SIZE_MAX);
     code_write_place(&writer, place);
-    return code_written(&writer);
+    return wire_writer_bytes(&writer);
 }
 
 enum err frontier_code_read_place(struct bytes value, struct frontier_position *ret_place) {
@@ -256,7 +249,7 @@ struct bytes frontier_code_meta(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX], const
     wire_write_varint(&writer, meta->done_count);
     wire_write_varint(&writer, meta->failed_count);
     wire_write_varint(&writer, meta->cut_count);
-    return code_written(&writer);
+    return wire_writer_bytes(&writer);
 }
 
 enum err frontier_code_read_meta(struct bytes value, struct frontier_meta *ret_meta) {
@@ -292,7 +285,7 @@ struct bytes frontier_code_host(uint8_t out[FRONTIER_CODE_RECORD_SIZE_MAX], uint
     wire_writer_init(&writer, out, FRONTIER_CODE_RECORD_SIZE_MAX);
     wire_write_u64(&writer, domain);
     wire_write_bytes(&writer, name);
-    return code_written(&writer);
+    return wire_writer_bytes(&writer);
 }
 
 enum err frontier_code_read_host(struct bytes value, uint64_t *ret_domain, struct bytes *ret_name) {
@@ -325,7 +318,7 @@ struct bytes frontier_code_outgoing(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX],
     wire_writer_init(&writer, out, FRONTIER_CODE_SMALL_SIZE_MAX);
     wire_write_u8(&writer, (uint8_t)priority);
     wire_write_varint(&writer, depth);
-    return code_written(&writer);
+    return wire_writer_bytes(&writer);
 }
 
 enum err frontier_code_read_outgoing(struct bytes key, struct bytes value,
@@ -360,7 +353,7 @@ struct bytes frontier_code_waiting(uint8_t out[FRONTIER_CODE_RECORD_SIZE_MAX],
     }
     code_write_history(&writer, &waiting->history);
     wire_write_bytes(&writer, waiting->url);
-    return code_written(&writer);
+    return wire_writer_bytes(&writer);
 }
 
 enum err frontier_code_read_waiting(struct bytes value, struct frontier_waiting *ret_waiting) {
@@ -404,7 +397,7 @@ struct bytes frontier_code_record(uint8_t out[FRONTIER_CODE_RECORD_SIZE_MAX],
     }
     code_write_history(&writer, &record->history);
     wire_write_bytes(&writer, record->url);
-    return code_written(&writer);
+    return wire_writer_bytes(&writer);
 }
 
 enum err frontier_code_read_record(struct bytes value, struct frontier_record *ret_record) {

@@ -5,7 +5,6 @@
 struct bytes group_driver_code_write(const struct group_driver_message *message,
                                      uint8_t out[GROUP_DRIVER_CODE_SIZE_MAX]) {
     struct wire_writer writer;
-    struct bytes bytes;
     wire_writer_init(&writer, out, GROUP_DRIVER_CODE_SIZE_MAX);
     wire_write_u8(&writer, 0);
     wire_write_u8(&writer, (uint8_t)message->kind);
@@ -16,9 +15,7 @@ struct bytes group_driver_code_write(const struct group_driver_message *message,
         wire_write_u8(&writer, message->rules.generator);
         wire_write_u8(&writer, message->rules.k);
     }
-    enum err err = wire_writer_finish(&writer, &bytes);
-    ASSERT(err == ERR_OK);
-    return bytes;
+    return wire_writer_bytes(&writer);
 }
 
 static void read_rules(struct wire_reader *reader, struct group_rules *rules) {

@@ -350,7 +350,6 @@ bool group_files_read_state(const char *directory, const char *name, struct grou
 struct bytes group_files_put_state(const struct group_state_file *state,
                                    uint8_t memory[GROUP_FILES_STATE_SIZE_MAX]) {
     struct wire_writer writer;
-    struct bytes bytes;
     wire_writer_init(&writer, memory, GROUP_FILES_STATE_SIZE_MAX);
     wire_write_bytes(&writer, bytes_of(magic, sizeof magic));
     wire_write_u8(&writer, LAYOUT);
@@ -359,9 +358,7 @@ struct bytes group_files_put_state(const struct group_state_file *state,
     wire_write_u8(&writer, state->rules.generator);
     wire_write_u8(&writer, state->rules.k);
     wire_write_string(&writer, bytes_of(state->document, state->document_size));
-    enum err err = wire_writer_finish(&writer, &bytes);
-    ASSERT(err == ERR_OK);
-    return bytes;
+    return wire_writer_bytes(&writer);
 }
 
 enum err group_files_write_state(const char *directory, const char *name,

@@ -9,13 +9,6 @@ enum { NOT_HERE, WITHHELD, SIZE_FROM };
 
 /* ---- questions ---- */
 
-static void put_message(struct buf *out, struct wire_writer *writer) {
-    struct bytes message;
-    enum err err = wire_writer_finish(writer, &message);
-    ASSERT(err == ERR_OK);
-    buf_put(out, message);
-}
-
 void mirror_driver_put_version_question(struct buf *out, uint16_t port,
                                         const uint8_t publisher[PEER_KEY_SIZE], struct bytes name,
                                         struct bytes statement) {
@@ -27,7 +20,7 @@ void mirror_driver_put_version_question(struct buf *out, uint16_t port,
     wire_write_bytes(&writer, bytes_of(publisher, PEER_KEY_SIZE));
     wire_write_string(&writer, name);
     wire_write_string(&writer, statement);
-    put_message(out, &writer);
+    buf_put(out, wire_writer_bytes(&writer));
 }
 
 void mirror_driver_put_chunks_question(struct buf *out, const uint8_t id[VERSION_ID_SIZE], bool is_needed,
@@ -39,7 +32,7 @@ void mirror_driver_put_chunks_question(struct buf *out, const uint8_t id[VERSION
     wire_write_bytes(&writer, bytes_of(id, VERSION_ID_SIZE));
     wire_write_bool(&writer, is_needed);
     wire_write_varint(&writer, digests_count);
-    put_message(out, &writer);
+    buf_put(out, wire_writer_bytes(&writer));
 }
 
 void mirror_driver_put_parts_question(struct buf *out, const uint8_t id[VERSION_ID_SIZE],
@@ -95,7 +88,7 @@ void mirror_driver_put_version_answer(struct buf *out, const uint8_t self[PEER_K
     wire_writer_init(&writer, memory, sizeof memory);
     wire_write_bytes(&writer, bytes_of(self, PEER_KEY_SIZE));
     wire_write_string(&writer, statement);
-    put_message(out, &writer);
+    buf_put(out, wire_writer_bytes(&writer));
 }
 
 enum err mirror_driver_read_version_answer(struct bytes input, uint8_t ret_key[PEER_KEY_SIZE],
@@ -116,7 +109,7 @@ static void put_varint(struct buf *out, uint64_t value) {
     struct wire_writer writer;
     wire_writer_init(&writer, memory, sizeof memory);
     wire_write_varint(&writer, value);
-    put_message(out, &writer);
+    buf_put(out, wire_writer_bytes(&writer));
 }
 
 void mirror_driver_put_chunk(struct buf *out, struct bytes chunk) {

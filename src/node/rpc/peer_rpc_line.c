@@ -59,7 +59,6 @@ static bool queue(struct peer_rpc_line *line, uint32_t number, enum peer_rpc_for
                   struct bytes contents) {
     uint8_t head[PEER_RPC_HEAD_SIZE];
     struct wire_writer writer;
-    struct bytes bytes;
     if (line->output_start > PEER_RPC_OUTPUT_SIZE_MAX) {
         buf_consume(&line->output, line->output_start);
         line->output_start = 0;
@@ -69,8 +68,7 @@ static bool queue(struct peer_rpc_line *line, uint32_t number, enum peer_rpc_for
     wire_write_u32(&writer, number);
     wire_write_u8(&writer, (uint8_t)form);
     wire_write_u8(&writer, code);
-    enum err err = wire_writer_finish(&writer, &bytes);
-    ASSERT(err == ERR_OK);
+    struct bytes bytes = wire_writer_bytes(&writer);
     buf_put(&line->output, bytes);
     buf_put(&line->output, contents);
     return line->output.err == ERR_OK;

@@ -4,7 +4,6 @@ enum { LAYOUT = 1 };
 
 struct bytes peers_file_write(const char *mark, const struct peer *peers, size_t count, void *memory) {
     struct wire_writer writer;
-    struct bytes bytes;
     ASSERT(count <= PEERS_FILE_COUNT_MAX);
     wire_writer_init(&writer, memory, PEERS_FILE_SIZE_MAX);
     wire_write_bytes(&writer, bytes_of(mark, PEERS_FILE_MARK_SIZE));
@@ -13,9 +12,7 @@ struct bytes peers_file_write(const char *mark, const struct peer *peers, size_t
     for (size_t i = 0; i < count; i++) {
         peer_write(&writer, PEER_PLAIN, &peers[i]);
     }
-    enum err err = wire_writer_finish(&writer, &bytes);
-    ASSERT(err == ERR_OK);
-    return bytes;
+    return wire_writer_bytes(&writer);
 }
 
 size_t peers_file_read(const char *mark, struct bytes bytes, struct peer *out, size_t peers_max) {

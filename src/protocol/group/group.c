@@ -610,13 +610,10 @@ void group_step(struct group *group, const struct event *event, struct outbox *o
 
 struct bytes group_write_peer(const struct peer *peer, struct bytes papers, void *memory) {
     struct wire_writer writer;
-    struct bytes bytes;
     wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
     peer_write(&writer, PEER_MEMBER, peer);
     wire_write_bytes(&writer, papers);
-    enum err err = wire_writer_finish(&writer, &bytes);
-    ASSERT(err == ERR_OK);
-    return bytes;
+    return wire_writer_bytes(&writer);
 }
 
 struct bytes group_write_transfer(const struct peer *peer, uint64_t size, uint64_t duration_us,

@@ -177,7 +177,6 @@ static void message_message_read_body(struct wire_reader *reader, struct group_m
 struct bytes group_message_write(const struct group_message *message, const uint8_t id[GROUP_ID_SIZE],
                                  uint8_t memory[STEP_MESSAGE_SIZE_MAX]) {
     struct wire_writer writer;
-    struct bytes bytes;
     wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
     wire_write_u8(&writer, GROUP_VERSION);
     wire_write_u8(&writer, message->kind);
@@ -185,9 +184,7 @@ struct bytes group_message_write(const struct group_message *message, const uint
     wire_write_u64(&writer, message->number);
     write_version(&writer, message->held);
     message_message_write_body(&writer, message);
-    enum err err = wire_writer_finish(&writer, &bytes);
-    ASSERT(err == ERR_OK);
-    return bytes;
+    return wire_writer_bytes(&writer);
 }
 
 enum group_message_verdict group_message_read(struct bytes bytes, const uint8_t id[GROUP_ID_SIZE],

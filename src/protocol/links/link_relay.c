@@ -147,7 +147,6 @@ static void tell_take(struct link_relay *link_relay, uint64_t number, const stru
     struct outbox *out = link_relay->out;
     struct peer from = event_sender(event);
     struct wire_writer writer;
-    struct bytes bytes;
     /* Written where it stays: it is too large for the stack. */
     wire_writer_init(&writer, out->memory + out->memory_used, out->memory_size - out->memory_used);
     wire_write_u64(&writer, number);
@@ -160,8 +159,8 @@ static void tell_take(struct link_relay *link_relay, uint64_t number, const stru
         wire_write_u16(&writer, batch->links[i].depth);
         wire_write_string(&writer, batch->links[i].url);
     }
-    enum err err = wire_writer_finish(&writer, &bytes);
-    ASSERT(err == ERR_OK && out->actions_count < out->actions_max);
+    ASSERT(out->actions_count < out->actions_max);
+    struct bytes bytes = wire_writer_bytes(&writer);
     out->memory_used += bytes.size;
     out->actions[out->actions_count++] =
         (struct action){.kind = ACTION_NOTICE, .code = LINK_RELAY_TAKE, .bytes = bytes};
@@ -296,16 +295,13 @@ void link_relay_take_next(struct link_relay_take *take, struct links_code_link *
 
 struct bytes link_relay_write_found(const struct vnode *places, size_t count, void *memory) {
     struct wire_writer writer;
-    struct bytes bytes;
     wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
     count = count < RING_LIST_MAX ? count : RING_LIST_MAX;
     wire_write_u8(&writer, (uint8_t)count);
     for (size_t i = 0; i < count; i++) {
         message_write_vnode(&writer, &places[i]);
     }
-    enum err err = wire_writer_finish(&writer, &bytes);
-    ASSERT(err == ERR_OK);
-    return bytes;
+    return wire_writer_bytes(&writer);
 }
 
 struct bytes link_relay_write_took(enum link_relay_status status, uint16_t accepted_count, void *memory) {

@@ -3,7 +3,6 @@
 struct bytes link_relay_message_write(const struct link_relay_message *message,
                                       uint8_t memory[STEP_MESSAGE_SIZE_MAX]) {
     struct wire_writer writer;
-    struct bytes bytes;
     bool is_offer = message->kind == LINK_RELAY_OFFER;
     wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
     wire_write_u8(&writer, (uint8_t)(message->kind << 4 | (is_offer ? message->flags : message->status)));
@@ -20,9 +19,7 @@ struct bytes link_relay_message_write(const struct link_relay_message *message,
             message_write_vnode(&writer, &message->places[i]);
         }
     }
-    enum err err = wire_writer_finish(&writer, &bytes);
-    ASSERT(err == ERR_OK);
-    return bytes;
+    return wire_writer_bytes(&writer);
 }
 
 static void message_read_answer(struct wire_reader *reader, struct sha256 *sha256,

@@ -269,7 +269,6 @@ static void send_end_batch(struct link_relay *link_relay, struct walker *walker)
 static void send_find(struct link_relay *link_relay, struct walker *walker, struct ring_id place) {
     uint8_t memory[8 + RING_ID_SIZE + 1];
     struct wire_writer writer;
-    struct bytes bytes;
     walker->state = WALKER_FINDING;
     walker->life++;
     walker->timeout_at_us = link_relay->now_us + FIND_US;
@@ -279,8 +278,7 @@ static void send_find(struct link_relay *link_relay, struct walker *walker, stru
     wire_write_u64(&writer, (uint64_t)walker->life << 32 | (uint64_t)(walker - link_relay->walkers));
     message_write_id(&writer, place);
     wire_write_u8(&writer, FIND_PLACES);
-    enum err err = wire_writer_finish(&writer, &bytes);
-    ASSERT(err == ERR_OK);
+    struct bytes bytes = wire_writer_bytes(&writer);
     link_relay->counters.finds_count++;
     outbox_notice(link_relay->out, LINK_RELAY_FIND, bytes);
 }

@@ -125,7 +125,6 @@ static void write_rules(struct wire_writer *writer, const struct charter *charte
 struct bytes charter_write(const struct charter *charter, charter_sign *sign, const void *signer,
                            uint8_t *out) {
     struct wire_writer writer;
-    struct bytes written;
     uint8_t signature[CHARTER_SIGNATURE_SIZE];
     enum err err = charter_check(charter, NULL);
     ASSERT(err == ERR_OK);
@@ -136,9 +135,7 @@ struct bytes charter_write(const struct charter *charter, charter_sign *sign, co
     write_rules(&writer, charter);
     sign(signer, CHARTER_CONTEXT, bytes_of(out, writer.size), signature);
     wire_write_bytes(&writer, bytes_of(signature, sizeof signature));
-    err = wire_writer_finish(&writer, &written);
-    ASSERT(err == ERR_OK);
-    return written;
+    return wire_writer_bytes(&writer);
 }
 
 /* ---- decoding ---- */
@@ -215,12 +212,10 @@ void charter_id(const struct charter *charter, struct sha256 *sha256, uint8_t ou
     uint8_t memory[IDENTITY_SIZE_MAX];
     uint8_t digest[SHA256_SIZE];
     struct wire_writer writer;
-    struct bytes identity;
     wire_writer_init(&writer, memory, sizeof memory);
     wire_write_bytes(&writer, bytes_of(magic, sizeof magic));
     write_identity(&writer, charter);
-    enum err err = wire_writer_finish(&writer, &identity);
-    ASSERT(err == ERR_OK);
+    struct bytes identity = wire_writer_bytes(&writer);
     sha256_digest(sha256, identity, digest);
     memcpy(out, digest, CHARTER_ID_SIZE);
 }

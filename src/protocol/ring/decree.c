@@ -22,7 +22,6 @@ bool decree_name_is_valid(struct bytes name) {
 struct bytes decree_write(const struct decree *decree, charter_sign *sign, const void *signer, uint8_t *out) {
     struct wire_writer writer;
     uint8_t signature[CHARTER_SIGNATURE_SIZE];
-    struct bytes whole;
     ASSERT(decree_name_is_valid(decree->name) && decree->text.size <= DECREE_TEXT_SIZE_MAX);
     wire_writer_init(&writer, out, DECREE_SIZE_MAX);
     wire_write_bytes(&writer, bytes_of(magic, sizeof magic));
@@ -35,9 +34,7 @@ struct bytes decree_write(const struct decree *decree, charter_sign *sign, const
     wire_write_string(&writer, decree->text);
     sign(signer, DECREE_CONTEXT, bytes_of(out, writer.size), signature);
     wire_write_bytes(&writer, bytes_of(signature, sizeof signature));
-    enum err err = wire_writer_finish(&writer, &whole);
-    ASSERT(err == ERR_OK);
-    return whole;
+    return wire_writer_bytes(&writer);
 }
 
 static void decree_read_fields(struct wire_reader *reader, struct decree *decree) {
@@ -90,13 +87,11 @@ void decree_id(const struct decree *decree, struct sha256 *sha256, uint8_t out[D
     uint8_t memory[PEER_KEY_SIZE + 1 + DECREE_NAME_SIZE_MAX];
     uint8_t digest[SHA256_SIZE];
     struct wire_writer writer;
-    struct bytes named;
     wire_writer_init(&writer, memory, sizeof memory);
     wire_write_bytes(&writer, bytes_of(decree->author, PEER_KEY_SIZE));
     wire_write_u8(&writer, (uint8_t)decree->kind);
     wire_write_bytes(&writer, decree->name);
-    enum err err = wire_writer_finish(&writer, &named);
-    ASSERT(err == ERR_OK);
+    struct bytes named = wire_writer_bytes(&writer);
     sha256_digest(sha256, named, digest);
     memcpy(out, digest, DECREE_ID_SIZE);
 }

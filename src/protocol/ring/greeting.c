@@ -2,7 +2,6 @@
 
 struct bytes greeting_write(const struct greeting *greeting, uint8_t out[GREETING_SIZE_MAX]) {
     struct wire_writer writer;
-    struct bytes written;
     wire_writer_init(&writer, out, GREETING_SIZE_MAX);
     wire_write_u8(&writer, GREETING_VERSION);
     wire_write_u8(&writer, greeting->kind);
@@ -28,9 +27,7 @@ struct bytes greeting_write(const struct greeting *greeting, uint8_t out[GREETIN
     default:
         ASSERT(false);
     }
-    enum err err = wire_writer_finish(&writer, &written);
-    ASSERT(err == ERR_OK);
-    return written;
+    return wire_writer_bytes(&writer);
 }
 
 static void greeting_read_name(struct wire_reader *reader, struct greeting *greeting) {

@@ -24,12 +24,10 @@ static void write_signed(struct wire_writer *writer, const struct invitation *in
 
 static struct bytes signed_part(const struct invitation *invitation, uint8_t memory[SIGNED_SIZE]) {
     struct wire_writer writer;
-    struct bytes part;
     wire_writer_init(&writer, memory, SIGNED_SIZE);
     write_signed(&writer, invitation);
-    enum err err = wire_writer_finish(&writer, &part);
-    ASSERT(err == ERR_OK && part.size == SIGNED_SIZE);
-    return part;
+    ASSERT(writer.size == SIGNED_SIZE);
+    return wire_writer_bytes(&writer);
 }
 
 void invitation_sign(struct invitation *invitation, charter_sign *sign, const void *signer) {
@@ -71,7 +69,6 @@ const char *invitation_format(const struct invitation *invitation, const uint8_t
     uint8_t memory[TOKEN_BYTES_MAX];
     uint8_t digest[SHA256_SIZE];
     struct wire_writer writer;
-    struct bytes token;
     ASSERT((seed != NULL) == invitation->is_bearer);
     wire_writer_init(&writer, memory, sizeof memory);
     invitation_write(&writer, invitation);
@@ -80,8 +77,7 @@ const char *invitation_format(const struct invitation *invitation, const uint8_t
     }
     sha256_digest(sha256, bytes_of(memory, writer.size), digest);
     wire_write_bytes(&writer, bytes_of(digest, CHECKSUM_SIZE));
-    enum err err = wire_writer_finish(&writer, &token);
-    ASSERT(err == ERR_OK);
+    struct bytes token = wire_writer_bytes(&writer);
     memcpy(out, prefix, sizeof prefix);
     char *digits = base32_encode(token, out + sizeof prefix - 1);
     for (; *digits != '\0'; digits++) {

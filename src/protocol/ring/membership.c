@@ -19,14 +19,11 @@ const char *membership_verdict_text(enum membership_verdict verdict) {
 static struct bytes bound_part(const struct invitation *invitation, const uint8_t node_key[PEER_KEY_SIZE],
                                uint64_t joined_s, uint8_t memory[BOUND_SIZE]) {
     struct wire_writer writer;
-    struct bytes part;
     wire_writer_init(&writer, memory, BOUND_SIZE);
     wire_write_bytes(&writer, bytes_of(invitation->ring, CHARTER_ID_SIZE));
     wire_write_bytes(&writer, bytes_of(node_key, PEER_KEY_SIZE));
     wire_write_u64(&writer, joined_s);
-    enum err err = wire_writer_finish(&writer, &part);
-    ASSERT(err == ERR_OK);
-    return part;
+    return wire_writer_bytes(&writer);
 }
 
 void membership_bind(struct membership *membership, const struct invitation *invitation,
@@ -96,7 +93,6 @@ enum membership_verdict membership_judge(const struct membership *membership, co
 
 struct bytes membership_write(const struct membership *membership, uint8_t out[MEMBERSHIP_SIZE_MAX]) {
     struct wire_writer writer;
-    struct bytes written;
     wire_writer_init(&writer, out, MEMBERSHIP_SIZE_MAX);
     if (membership->is_there) {
         invitation_write(&writer, &membership->invitation);
@@ -105,9 +101,7 @@ struct bytes membership_write(const struct membership *membership, uint8_t out[M
         wire_write_u64(&writer, membership->joined_s);
         wire_write_bytes(&writer, bytes_of(membership->signature, CHARTER_SIGNATURE_SIZE));
     }
-    enum err err = wire_writer_finish(&writer, &written);
-    ASSERT(err == ERR_OK);
-    return written;
+    return wire_writer_bytes(&writer);
 }
 
 enum err membership_read(struct bytes input, struct membership *ret_membership, struct err_detail *detail) {

@@ -283,10 +283,7 @@ struct bytes message_write(const struct message *message, uint8_t memory[STEP_ME
     wire_write_u64(&writer, message->token);
     message_write_body(&writer, message);
     write_padding(&writer, message);
-    struct bytes written = {0};
-    enum err err = wire_writer_finish(&writer, &written);
-    ASSERT(err == ERR_OK); /* message.h asserts that there is room */
-    return written;
+    return wire_writer_bytes(&writer); /* message.h asserts that there is room */
 }
 
 bool message_read(struct bytes bytes, const uint8_t charter[RING_CHARTER_SIZE], struct sha256 *sha256,

@@ -295,11 +295,9 @@ void index_settle(const struct index *index) {
 static void index_put_serial(struct kv_batch *changes, uint64_t serial) {
     uint8_t memory[WIRE_VARINT_SIZE_MAX];
     struct wire_writer writer;
-    struct bytes written;
     wire_writer_init(&writer, memory, sizeof memory);
     wire_write_varint(&writer, serial);
-    enum err err = wire_writer_finish(&writer, &written);
-    ASSERT(err == ERR_OK);
+    struct bytes written = wire_writer_bytes(&writer);
     kv_batch_put(changes, INDEX_FAMILY_META, BYTES("serial"), written);
 }
 

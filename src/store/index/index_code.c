@@ -169,13 +169,6 @@ static int64_t index_code_read_time(struct wire_reader *reader) {
 
 /* ---- small entries ---- */
 
-static struct bytes index_code_written(const struct wire_writer *writer) {
-    struct bytes message = {NULL, 0};
-    enum err err = wire_writer_finish(writer, &message);
-    ASSERT(err == ERR_OK); /* the memory is as large as the largest entry */
-    return message;
-}
-
 static enum err index_code_finish(struct wire_reader *reader) {
     return wire_reader_finish(reader, NULL) == ERR_OK ? ERR_OK : ERR_CORRUPT;
 }
@@ -231,7 +224,7 @@ struct bytes index_code_mended(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const str
     struct wire_writer writer;
     wire_writer_init(&writer, out, INDEX_CODE_SMALL_SIZE_MAX);
     wire_write_varint(&writer, location->length);
-    return index_code_written(&writer);
+    return wire_writer_bytes(&writer);
 }
 
 enum err index_code_read_mended(struct bytes key, struct bytes value, uint32_t segment,
@@ -282,7 +275,7 @@ struct bytes index_code_block(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const stru
         wire_write_varint(&writer, (uint64_t)time_us - (uint64_t)UTC_MIN_US);
         wire_write_bytes(&writer, bytes_of(hash, sizeof hash));
     }
-    return index_code_written(&writer);
+    return wire_writer_bytes(&writer);
 }
 
 enum err index_code_read_block(struct bytes value, struct block *ret_block) {
@@ -313,7 +306,7 @@ struct bytes index_code_segment(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const st
     wire_write_varint(&writer, segment->size);
     wire_write_varint(&writer, segment->dead_size);
     wire_write_varint(&writer, segment->records_count);
-    return index_code_written(&writer);
+    return wire_writer_bytes(&writer);
 }
 
 enum err index_code_read_segment(struct bytes value, struct index_segment *ret_segment) {
@@ -336,7 +329,7 @@ struct bytes index_code_position(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX],
     wire_writer_init(&writer, out, INDEX_CODE_SMALL_SIZE_MAX);
     wire_write_varint(&writer, position->segment);
     wire_write_varint(&writer, position->offset);
-    return index_code_written(&writer);
+    return wire_writer_bytes(&writer);
 }
 
 enum err index_code_read_position(struct bytes value, struct index_position *ret_position) {
@@ -430,7 +423,7 @@ void index_code_put_capture(struct buf *value, const struct capture *capture, st
     wire_write_varint(&writer, capture->block_number);
     wire_write_varint(&writer, capture->location.length);
     wire_write_bytes(&writer, bytes_of(capture->digest, index_code_digest_size(capture)));
-    value->size += index_code_written(&writer).size;
+    value->size += wire_writer_bytes(&writer).size;
 }
 
 static enum err index_code_read_capture_key(struct bytes key, struct capture *capture) {
