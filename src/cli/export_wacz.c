@@ -6,11 +6,12 @@
 #include "base/hex.h"
 #include "version.h"
 #include "warc/cdxj.h"
-#include "warc/wacz_title.h"
+#include "web/html/text.h"
 
 enum {
     STATUS_OK = 200,
-    PAGE_SIZE_MAX = 1 << 20, /* of a line of pages.jsonl: URL and title */
+    PAGE_SIZE_MAX = 1 << 20,  /* of a line of pages.jsonl: URL and title */
+    HTML_SIZE_MAX = 64 << 10, /* so much of a document is looked at for its title */
     COPY_SIZE = 64 << 10,
     DIGEST_TEXT_SIZE = sizeof "sha256:" + (size_t)2 * KEY_DIGEST_SIZE,
 };
@@ -39,11 +40,12 @@ enum err export_wacz_init(struct export_wacz *wacz, struct sink *file, const cha
     *wacz = (struct export_wacz){0};
     line_runs_init(&wacz->index, wacz->directory);
     scratch_init(&wacz->pages, wacz->directory, SCRATCH_MEMORY_MAX, PAGES_SIZE_MAX);
-    buf_init(&wacz->html, WACZ_TITLE_HTML_SIZE);
-    buf_init(&wacz->title, WACZ_TITLE_SIZE_MAX);
+    buf_init(&wacz->html, HTML_SIZE_MAX);
     buf_init(&wacz->line, PAGE_SIZE_MAX);
     buf_init(&wacz->last_page, PAGE_SIZE_MAX);
+    wacz->text = text_new();
     enum err err = wacz_writer_init(&wacz->writer, file, now_us);
+    err = wacz->text == NULL ? ERR_MEMORY : err;
     err = err == ERR_OK ? content_init(&wacz->content) : err;
     err = err == ERR_OK ? sha256_init(&wacz->sha256) : err;
     err = err == ERR_OK ? wacz_put_pages_head(&wacz->line) : err;
@@ -58,7 +60,9 @@ enum err export_wacz_init(struct export_wacz *wacz, struct sink *file, const cha
 void export_wacz_done(struct export_wacz *wacz) {
     buf_done(&wacz->last_page);
     buf_done(&wacz->line);
-    buf_done(&wacz->title);
+    if (wacz->text != NULL) {
+        text_free(wacz->text);
+    }
     buf_done(&wacz->html);
     sha256_done(&wacz->sha256);
     content_done(&wacz->content);
@@ -114,34 +118,34 @@ static enum err find_body(const struct capture *capture, const struct record *re
 }
 
 /* What cannot be decoded has no title, or that of the part that could. */
-static enum err find_title(struct export_wacz *wacz, const struct capture *capture,
-                           const struct record *record, struct instance_session *session,
-                           struct err_detail *detail) {
+static enum err read_text(struct export_wacz *wacz, const struct capture *capture,
+                          const struct record *record, struct instance_session *session,
+                          struct err_detail *detail) {
     struct sink_buf sink;
     struct bytes body;
-    buf_clear(&wacz->title);
     buf_clear(&wacz->html);
     sink_buf_init(&sink, &wacz->html);
     enum err err = find_body(capture, record, session, &body, detail);
     if (err != ERR_OK) {
         return err;
     }
-    if (content_start(&wacz->content, record->head, WACZ_TITLE_HTML_SIZE, &sink.sink, NULL) == ERR_OK &&
+    if (content_start(&wacz->content, record->head, HTML_SIZE_MAX, &sink.sink, NULL) == ERR_OK &&
         content_put(&wacz->content, body, NULL) == ERR_OK) {
         (void)!content_finish(&wacz->content, NULL);
     }
-    struct bytes content_type = fields_get(&record->payload.head.fields, BYTES("Content-Type"));
-    return wacz_title_put(&wacz->title, buf_bytes(&wacz->html), content_type);
+    text_start(wacz->text, fields_get(&record->payload.head.fields, BYTES("Content-Type")));
+    err = text_feed(wacz->text, buf_bytes(&wacz->html));
+    return err == ERR_OK ? text_finish(wacz->text) : err;
 }
 
 static enum err add_page(struct export_wacz *wacz, const struct capture *capture, const struct record *record,
                          struct instance_session *session, struct err_detail *detail) {
-    enum err err = find_title(wacz, capture, record, session, detail);
+    enum err err = read_text(wacz, capture, record, session, detail);
     if (err != ERR_OK) {
         return err;
     }
     buf_clear(&wacz->line);
-    err = wacz_put_page(&wacz->line, &wacz->sha256, capture->url, capture->time_us, buf_bytes(&wacz->title));
+    err = wacz_put_page(&wacz->line, &wacz->sha256, capture->url, capture->time_us, text_title(wacz->text));
     /* Two captures of one moment are one page. */
     if (err == ERR_OK && !bytes_equal(buf_bytes(&wacz->line), buf_bytes(&wacz->last_page))) {
         err = scratch_put(&wacz->pages, buf_bytes(&wacz->line));

@@ -30,7 +30,7 @@ struct export_wacz {
     struct content content;
     struct sha256 sha256;
     struct buf html;
-    struct buf title;
+    struct text *text; /* of a page, for its title */
     struct buf line;
     struct buf last_page; /* its line */
 };

@@ -5,7 +5,6 @@
 #include "unit.h"
 #include "warc/unpack.h"
 #include "warc/wacz_reader.h"
-#include "warc/wacz_title.h"
 #include "warc/wacz_writer.h"
 #include "warc/zip_source.h"
 
@@ -292,75 +291,6 @@ static void writes_pages_as_json_lines(void **state) {
     buf_done(&out);
 }
 
-static void finds_titles(void **state) {
-    (void)state;
-    static const struct {
-        const char *html;
-        const char *content_type;
-        const char *title;
-    } cases[] = {
-        {"<title>Plain</title>", "", "Plain"},
-        {"<html><HEAD>\n<TITLE lang=en>\n  Two\t words \r\n</TITLE>", "", "Two words"},
-        {"<title>a &amp; b &lt;c&gt; &#39;d&#x27; &quot;&nbsp;&eacute; &#0; &#xd800; &</title>", "",
-         "a & b <c> 'd' \" &eacute; &#0; &#xd800; &"},
-        {"<!-- <title>no</title> --><title>yes</title>", "", "yes"},
-        {"<script>'<title>no</title>'</script><style>a<title>no</title></style><title>yes</title>", "",
-         "yes"},
-        {"<svg><title>no</title></svg><title>yes</title>", "", "yes"},
-        {"<titles>no</titles><title>yes</title>", "", "yes"},
-        {"<title>a <b>c</title>", "", "a <b>c"},
-        {"<title>never ends", "", ""},
-        {"<title", "", ""},
-        {"<!-- never ends <title>no</title>", "", ""},
-        {"<title></title><title>second</title>", "", ""},
-        {"no title", "", ""},
-        {"", "", ""},
-        {"<title>Gr\xc3\xbc\xc3\x9f"
-         "e</title>",
-         "text/html; charset=shift_jis",
-         "Gr\xc3\xbc\xc3\x9f"
-         "e"},
-        {"<title>Gr\xfc\xdf"
-         "e \x93q\x94</title>",
-         "text/html",
-         "Gr\xc3\xbc\xc3\x9f"
-         "e \xe2\x80\x9cq\xe2\x80\x9d"},
-        {"<title>Gr\xfc\xdf"
-         "e</title>",
-         "text/html; charset=ISO-8859-1",
-         "Gr\xc3\xbc\xc3\x9f"
-         "e"},
-        {"<title>\x83\x65\x83\x58</title>", "text/html; charset=Shift_JIS", ""},
-        {"<meta charset='gbk'><title>\xd6\xd0</title>", "text/html", ""},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct buf out;
-        buf_init(&out, WACZ_TITLE_SIZE_MAX);
-        assert_int_equal(
-            wacz_title_put(&out, bytes_of_string(cases[i].html), bytes_of_string(cases[i].content_type)),
-            ERR_OK);
-        assert_bytes_equal(buf_bytes(&out), bytes_of_string(cases[i].title));
-        buf_done(&out);
-    }
-}
-
-static void cuts_long_titles_between_characters(void **state) {
-    (void)state;
-    struct buf html;
-    struct buf out;
-    buf_init(&html, FILE_SIZE_MAX);
-    buf_init(&out, FILE_SIZE_MAX);
-    buf_put_string(&html, "<title>");
-    for (size_t i = 0; i < WACZ_TITLE_SIZE_MAX; i++) {
-        buf_put_string(&html, "\xe2\x82\xac");
-    }
-    buf_put_string(&html, "</title>");
-    assert_int_equal(wacz_title_put(&out, buf_bytes(&html), bytes_of(NULL, 0)), ERR_OK);
-    assert_int_equal(out.size, (WACZ_TITLE_SIZE_MAX - 1) / 3 * 3);
-    buf_done(&html);
-    buf_done(&out);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_it_writes),
@@ -370,8 +300,6 @@ int main(void) {
         cmocka_unit_test(reads_files_without_a_package),
         cmocka_unit_test(an_index_in_blocks_leads_to_every_line),
         cmocka_unit_test(writes_pages_as_json_lines),
-        cmocka_unit_test(finds_titles),
-        cmocka_unit_test(cuts_long_titles_between_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
