@@ -18,20 +18,14 @@ static void pool_put(struct pool *pool, struct pool_job *job) {
     pthread_cond_signal(&pool->has_work);
 }
 
-static void pool_unlink(struct pool *pool, struct pool_queue *queue, struct pool_job **place) {
-    struct pool_job *job = *place;
-    *place = job->next;
-    queue->last = job->next == NULL ? place : queue->last;
-    job->is_waiting = false;
-    pool->jobs_count--;
-    pthread_cond_broadcast(&pool->has_changed);
-}
-
 static struct pool_job *pool_take(struct pool *pool) {
     struct pool_queue *queue = &pool->queues[pool->queues[0].first != NULL ? 0 : 1];
     struct pool_job *job = queue->first;
     if (job != NULL) {
-        pool_unlink(pool, queue, &queue->first);
+        queue->first = job->next;
+        queue->last = job->next == NULL ? &queue->first : queue->last;
+        job->is_waiting = false;
+        pool->jobs_count--;
     }
     return job;
 }
@@ -145,46 +139,16 @@ void pool_stop(struct pool *pool) {
 
 /* ---- jobs ---- */
 
-/* With the lock. */
-static bool pool_is_full(const struct pool *pool) {
-    return pool->config.jobs_max > 0 && pool->jobs_count >= pool->config.jobs_max;
-}
-
-static bool pool_give(struct pool *pool, struct pool_job *job, bool waits) {
+bool pool_try(struct pool *pool, struct pool_job *job) {
     ASSERT(job->loop == NULL || job->done != NULL);
     pthread_mutex_lock(&pool->lock);
-    while (waits && pool_is_full(pool) && !pool->is_stopping) {
-        pthread_cond_wait(&pool->has_changed, &pool->lock);
-    }
-    bool is_taken = pool->threads != NULL && !pool->is_stopping && !pool_is_full(pool);
+    bool is_full = pool->config.jobs_max > 0 && pool->jobs_count >= pool->config.jobs_max;
+    bool is_taken = pool->threads != NULL && !pool->is_stopping && !is_full;
     if (is_taken) {
         pool_put(pool, job);
     }
     pthread_mutex_unlock(&pool->lock);
     return is_taken;
-}
-
-bool pool_try(struct pool *pool, struct pool_job *job) {
-    return pool_give(pool, job, false);
-}
-
-bool pool_submit(struct pool *pool, struct pool_job *job) {
-    return pool_give(pool, job, true);
-}
-
-bool pool_cancel(struct pool *pool, struct pool_job *job) {
-    pthread_mutex_lock(&pool->lock);
-    struct pool_queue *queue = &pool->queues[job->is_later ? 1 : 0];
-    struct pool_job **place = &queue->first;
-    while (*place != NULL && *place != job) {
-        place = &(*place)->next;
-    }
-    bool is_found = *place != NULL;
-    if (is_found) {
-        pool_unlink(pool, queue, place);
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return is_found;
 }
 
 void pool_drain(struct pool *pool) {
@@ -193,11 +157,4 @@ void pool_drain(struct pool *pool) {
         pthread_cond_wait(&pool->has_changed, &pool->lock);
     }
     pthread_mutex_unlock(&pool->lock);
-}
-
-size_t pool_jobs_count(struct pool *pool) {
-    pthread_mutex_lock(&pool->lock);
-    size_t count = pool->jobs_count;
-    pthread_mutex_unlock(&pool->lock);
-    return count;
 }

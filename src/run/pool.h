@@ -2,12 +2,13 @@
  * pool - a few threads that take jobs from a queue, in order.
  *
  *      submitters (any threads)                  the pool's threads
- *        pool_submit(), pool_try()  ── queue ──>   job->run(context, seat)
+ *        pool_try()                 ── queue ──>   job->run(context, seat)
  *                                                        │ job->loop set
  *      a loop's thread              <── post ────  job->done(context)
  *
- * Jobs are structs of whoever submits, so a submission needs no memory. The queue has a bound: pool_submit()
- * waits for room, pool_try() refuses. A job that can wait (is_later) is taken when no other is there.
+ * Jobs are structs of whoever submits, so a submission needs no memory. The queue may have a
+ * bound: pool_try() refuses what is beyond it. A job that can wait (is_later) is taken when no other is
+ * there.
  *
  * The first thread starts with the pool. Each starts the next one when no idle one would be left, up to
  * threads_max: so an unused pool costs one thread, and priorities are inherited within the pool, whoever
@@ -74,12 +75,6 @@ enum err pool_start(struct pool *pool, const struct pool_config *config) MUST_CH
 /* Any thread, also those of the pool. False: full, or being stopped; the job is the caller's still. */
 bool pool_try(struct pool *pool, struct pool_job *job) MUST_CHECK;
 
-/* The same, but waits for room. False: being stopped. Not from the pool's own threads. */
-bool pool_submit(struct pool *pool, struct pool_job *job) MUST_CHECK;
-
-/* True: it had not begun, and never will. False: it runs, or has run. */
-bool pool_cancel(struct pool *pool, struct pool_job *job);
-
 /* Until no job waits or runs. done() of some may still be on its way. */
 void pool_drain(struct pool *pool);
 
@@ -88,8 +83,5 @@ void pool_drain(struct pool *pool);
  * its memory is freed the pool refuses jobs, from any thread.
  */
 void pool_stop(struct pool *pool);
-
-/* Waiting now, for those who watch. */
-size_t pool_jobs_count(struct pool *pool);
 
 #endif
