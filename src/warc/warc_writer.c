@@ -47,30 +47,6 @@ void warc_writer_resume(struct warc_writer *writer, uint64_t offset) {
     writer->is_torn = false;
 }
 
-static enum err refuse_torn(struct err_detail *detail) {
-    return err_set(detail, ERR_IO, "an earlier write failed and the file was not cut back");
-}
-
-enum err warc_writer_put_dictionary(struct warc_writer *writer, struct bytes dictionary,
-                                    struct err_detail *detail) {
-    ASSERT(writer->offset == 0 && writer->pack.options.dictionary != NULL);
-    if (writer->is_torn) {
-        return refuse_torn(detail);
-    }
-    struct buf frame;
-    buf_init(&frame, ZDICT_SIZE_MAX + ZDICT_FRAME_HEADER_SIZE);
-    enum err err = zdict_put_frame(&frame, dictionary);
-    if (err != ERR_OK) {
-        err_set(detail, err, "%s", err_text(err));
-    } else if ((err = sink_append(writer->pack.sink, buf_bytes(&frame), detail)) == ERR_OK) {
-        writer->offset += frame.size;
-    } else {
-        writer->is_torn = true;
-    }
-    buf_done(&frame);
-    return err;
-}
-
 static uint64_t block_size(const struct warc_draft *draft) {
     return draft->head.size + (draft->source != NULL ? draft->source_size : draft->body.size);
 }
@@ -363,7 +339,7 @@ static void fill_from_writer(void *context, void *out, size_t size) {
 enum err warc_writer_put(struct warc_writer *writer, const struct warc_draft *draft,
                          struct warc_written *ret_written, struct err_detail *detail) {
     if (writer->is_torn) {
-        return refuse_torn(detail);
+        return err_set(detail, ERR_IO, "an earlier write failed and the file was not cut back");
     }
     struct warc_written written = {.offset = writer->offset};
     enum err err = check_draft(draft, detail);

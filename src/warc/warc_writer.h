@@ -90,10 +90,6 @@ enum err warc_writer_init(struct warc_writer *writer, struct sink *sink, uint64_
                           const struct pack_options *options, struct warc_random random) MUST_CHECK;
 void warc_writer_done(struct warc_writer *writer);
 
-/* First of all in a zstd file: the dictionary that options->dictionary was made of. */
-enum err warc_writer_put_dictionary(struct warc_writer *writer, struct bytes dictionary,
-                                    struct err_detail *detail) MUST_CHECK;
-
 /*
  * Append a record. ERR_INVALID if the draft lacks something or holds line ends in a field; then nothing
  * was written. ERR_TRUNCATED if the source is shorter than it should be.

@@ -61,7 +61,8 @@ static struct made *make_with_dictionary(void) {
     assert_int_equal(zdict_init(&made->zdict, buf_bytes(&made->dictionary), 3, NULL), ERR_OK);
     assert_int_not_equal(made->zdict.id, 0);
     start(made, &(struct pack_options){.framing = PACK_ZSTD, .dictionary = &made->zdict});
-    assert_int_equal(warc_writer_put_dictionary(&made->writer, buf_bytes(&made->dictionary), NULL), ERR_OK);
+    assert_int_equal(zdict_put_frame(&made->file, buf_bytes(&made->dictionary)), ERR_OK);
+    warc_writer_resume(&made->writer, made->file.size);
     return made;
 }
 
