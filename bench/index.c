@@ -19,6 +19,7 @@
 #include "store/index/index.h"
 #include "store/index/index_batch.h"
 #include "store/index/index_cursor.h"
+#include "store/kv/kv.h"
 #include "urls.h"
 #include "web/url/canon.h"
 #include "web/url/surt.h"
@@ -176,14 +177,14 @@ static double insert(struct index *index, const struct corpus *corpus, size_t fr
             must(index_commit(index, batch, NULL) == ERR_OK, "index_commit");
         }
     }
-    must(index_flush(index, NULL) == ERR_OK, "index_flush");
+    must(kv_sync(index_kv(index), NULL) == ERR_OK, "kv_sync");
     index_batch_free(batch);
     return bench_now_s() - start_s;
 }
 
 static double disk_size(struct index *index) {
     struct index_counts counts;
-    must(index_compact(index, NULL) == ERR_OK, "index_compact");
+    must(kv_compact(index_kv(index), NULL) == ERR_OK, "kv_compact");
     index_counts(index, &counts);
     return (double)counts.disk_size;
 }

@@ -95,8 +95,8 @@ static int child_fills(struct fixture *fixture) {
     }
     bool is_well = err == ERR_LIMIT && strstr(detail.text, "File too large") != NULL;
     is_well = is_well && index_commit(fixture->index, fixture->batch, NULL) == ERR_LIMIT;
-    is_well = is_well && index_flush(fixture->index, NULL) == ERR_LIMIT;
-    is_well = is_well && index_compact(fixture->index, NULL) == ERR_LIMIT;
+    is_well = is_well && kv_sync(index_kv(fixture->index), NULL) == ERR_LIMIT;
+    is_well = is_well && kv_compact(index_kv(fixture->index), NULL) == ERR_LIMIT;
     is_well = is_well && count > 0 && assert_whole_batches(fixture) == count;
     close_index(fixture);
     return is_well ? 0 : 1;
@@ -168,7 +168,7 @@ static void commits_survive_the_end_of_the_process(void **state) {
     commit_and_die(fixture, false);
     open_index(fixture);
     assert_int_equal(assert_whole_batches(fixture), BATCHES_COUNT);
-    assert_int_equal(index_flush(fixture->index, NULL), ERR_OK);
+    assert_int_equal(kv_sync(index_kv(fixture->index), NULL), ERR_OK);
 }
 
 /* The path of the last file, by name, that ends so. False where there is none. */

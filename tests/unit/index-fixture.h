@@ -8,6 +8,7 @@
 #include "store/index/index.h"
 #include "store/index/index_batch.h"
 #include "store/index/index_cursor.h"
+#include "store/kv/kv.h"
 #include "unit.h"
 
 enum { BATCHES_COUNT = 20, BATCH_COUNT = 10 };
@@ -48,7 +49,7 @@ static inline void commit(struct fixture *fixture) {
 }
 
 static inline void compact(struct fixture *fixture) {
-    assert_int_equal(index_compact(fixture->index, NULL), ERR_OK);
+    assert_int_equal(kv_compact(index_kv(fixture->index), NULL), ERR_OK);
 }
 
 static inline int make(void **state) {

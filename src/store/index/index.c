@@ -339,11 +339,3 @@ enum err index_mend(struct index *index, struct err_detail *detail) {
     }
     return err;
 }
-
-enum err index_flush(struct index *index, struct err_detail *detail) {
-    return kv_sync(index->kv, detail);
-}
-
-enum err index_compact(struct index *index, struct err_detail *detail) {
-    return kv_compact(index->kv, detail);
-}

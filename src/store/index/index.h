@@ -115,12 +115,6 @@ enum err index_commit(struct index *index, struct index_batch *batch, struct err
  */
 enum err index_mend(struct index *index, struct err_detail *detail) MUST_CHECK;
 
-/* Everything committed so far also survives a crash of the machine. */
-enum err index_flush(struct index *index, struct err_detail *detail) MUST_CHECK;
-
-/* Merge all files into their smallest form. Reads and rewrites all of them; others may go on meanwhile. */
-enum err index_compact(struct index *index, struct err_detail *detail) MUST_CHECK;
-
 /* The database, for index_cursor.h and for tests. */
 extern const struct kv_options index_kv_options;
 struct kv *index_kv(const struct index *index);
