@@ -1,6 +1,5 @@
 #include "store/keyset/keyset.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/wire.h"
@@ -68,7 +67,6 @@ struct keyset {
     struct buf values;      /* of the changes */
     struct kv_batch writes; /* positions; when committing the changes too */
     struct buf entry;       /* that was read last */
-    char remade[ERR_TEXT_SIZE_MAX];
 };
 
 /* ---- rows ---- */
@@ -208,8 +206,7 @@ static enum err keyset_load(struct keyset *keyset, struct err_detail *detail) {
     return err;
 }
 
-enum err keyset_clear(struct keyset *keyset, const char *reason, struct err_detail *detail) {
-    snprintf(keyset->remade, sizeof keyset->remade, "%s", reason);
+enum err keyset_clear(struct keyset *keyset, struct err_detail *detail) {
     keyset_unload(keyset);
     enum err err = kv_destroy(kv_directory(keyset->kv), detail);
     return err == ERR_OK ? keyset_load(keyset, detail) : err;
@@ -220,13 +217,9 @@ enum err keyset_mend(struct keyset *keyset, struct err_detail *detail) {
     keyset_unload(keyset);
     enum err err = keyset_load(keyset, &first);
     if (err == ERR_CORRUPT || err == ERR_MISMATCH) {
-        return keyset_clear(keyset, err_detail_text(&first, err), detail);
+        return keyset_clear(keyset, detail);
     }
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_detail_text(&first, err));
-}
-
-const char *keyset_remade(const struct keyset *keyset) {
-    return keyset->remade;
 }
 
 enum err keyset_open(const char *directory, enum position_mapping mapping, struct keyset **ret_keyset,

@@ -33,11 +33,8 @@ enum err keyset_open(const char *directory, enum position_mapping mapping, struc
                      struct err_detail *detail) MUST_CHECK;
 void keyset_close(struct keyset *keyset); /* what was not committed is forgotten */
 
-/* Throw everything away, positions too. The reason is kept for keyset_remade(). */
-enum err keyset_clear(struct keyset *keyset, const char *reason, struct err_detail *detail) MUST_CHECK;
-
-/* Why the set was emptied since keyset_open() began; empty if it was not. */
-const char *keyset_remade(const struct keyset *keyset);
+/* Throw everything away, positions too. */
+enum err keyset_clear(struct keyset *keyset, struct err_detail *detail) MUST_CHECK;
 
 /* After an error other than of one's own making: close the database and open it again. */
 enum err keyset_mend(struct keyset *keyset, struct err_detail *detail) MUST_CHECK;

@@ -257,18 +257,10 @@ enum err keyset_feed_run(struct keyset_feed *feed, size_t records_max, bool *ret
     feed->is_placed = false;
     if (err == ERR_CORRUPT || err == ERR_MISMATCH) {
         *ret_has_more = true;
-        return keyset_clear(feed->keyset, err_detail_text(&first, err), detail);
+        return keyset_clear(feed->keyset, detail);
     }
     enum err mended = keyset_mend(feed->keyset, detail); /* as it was committed last */
     return mended != ERR_OK ? mended : err_set(detail, err, "%s", err_detail_text(&first, err));
-}
-
-bool keyset_feed_is_done(const struct keyset_feed *feed) {
-    bool is_done = feed->is_placed;
-    for (size_t i = 0; i < feed->volumes_count && is_done; i++) {
-        is_done = !follow_is_behind(feed->volumes[i].follow);
-    }
-    return is_done;
 }
 
 /* ---- begin and end ---- */

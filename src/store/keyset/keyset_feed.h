@@ -34,7 +34,4 @@ void keyset_feed_listen(struct keyset_feed *feed, keyset_feed_added *added, void
 enum err keyset_feed_run(struct keyset_feed *feed, size_t records_max, bool *ret_has_more,
                          struct err_detail *detail) MUST_CHECK;
 
-/* Is there nothing that run would take in? Costs a look into each index. */
-bool keyset_feed_is_done(const struct keyset_feed *feed);
-
 #endif
