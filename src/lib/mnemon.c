@@ -213,7 +213,8 @@ int mnemon_walk_keys(struct mnemon_session *session, struct mnemon_walk **ret_wa
                      struct mnemon_error *error) {
     struct err_detail detail = {0};
     struct mnemon_walk *walk = new_walk(session);
-    enum err err = walk == NULL ? ERR_MEMORY : instance_blocks_open(session->session, &walk->blocks, &detail);
+    enum err err =
+        walk == NULL ? ERR_MEMORY : instance_blocks_open(session->session, NULL, &walk->blocks, &detail);
     if (err != ERR_OK) {
         free(walk);
         return library_fail(error, err, &detail);

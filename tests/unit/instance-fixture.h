@@ -153,7 +153,7 @@ static inline void fixture_expect_behind(struct fixture *fixture, const struct k
     struct instance_blocks *blocks;
     struct key found;
     struct block block;
-    assert_int_equal(instance_blocks_open_behind(fixture->session, key, &blocks, NULL), ERR_OK);
+    assert_int_equal(instance_blocks_open(fixture->session, key, &blocks, NULL), ERR_OK);
     assert_int_equal(instance_blocks_next(blocks, &found, &block, NULL), ERR_OK);
     assert_int_equal(found.volume, next->volume);
     assert_memory_equal(found.digest, next->digest, KEY_DIGEST_SIZE);
@@ -166,7 +166,7 @@ static inline uint64_t fixture_count_blocks(struct fixture *fixture) {
     struct key last;
     struct block block;
     uint64_t count = 0;
-    assert_int_equal(instance_blocks_open(fixture->session, &blocks, NULL), ERR_OK);
+    assert_int_equal(instance_blocks_open(fixture->session, NULL, &blocks, NULL), ERR_OK);
     while (instance_blocks_next(blocks, &key, &block, NULL) == ERR_OK) {
         fixture_expect_behind(fixture, count == 0 ? NULL : &last, &key);
         last = key;

@@ -110,8 +110,8 @@ static enum err count_slice(struct pass *pass) {
 static enum err size_slice(struct pass *pass) {
     struct instance_blocks *blocks;
     struct block block;
-    enum err err = instance_blocks_open_behind(archive_reader_session(pass->reader),
-                                               pass->has_block_key ? &pass->block_key : NULL, &blocks, NULL);
+    enum err err = instance_blocks_open(archive_reader_session(pass->reader),
+                                        pass->has_block_key ? &pass->block_key : NULL, &blocks, NULL);
     if (err != ERR_OK) {
         return err;
     }

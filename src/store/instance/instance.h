@@ -219,15 +219,12 @@ enum err instance_check(struct instance_session *session, const struct capture *
 
 /* Walk captures of all volumes: store/instance/merge.h. */
 
-/* All documents, volume by volume in the order of their digests. Volumes that are down are left out. */
-enum err instance_blocks_open(struct instance_session *session, struct instance_blocks **ret_blocks,
-                              struct err_detail *detail) MUST_CHECK;
-
-/* The same behind one of them; NULL: all. A walk that takes long is cut in pieces so: see
- * index_cursor_open(). */
-enum err instance_blocks_open_behind(struct instance_session *session, const struct key *key,
-                                     struct instance_blocks **ret_blocks,
-                                     struct err_detail *detail) MUST_CHECK;
+/*
+ * All documents, volume by volume in the order of their digests; or those behind one of them, if that is not
+ * NULL: a walk that takes long is cut in pieces so (index_cursor.h). Volumes that are down are left out.
+ */
+enum err instance_blocks_open(struct instance_session *session, const struct key *behind,
+                              struct instance_blocks **ret_blocks, struct err_detail *detail) MUST_CHECK;
 
 /* ERR_NOT_FOUND at the end. */
 enum err instance_blocks_next(struct instance_blocks *blocks, struct key *ret_key, struct block *ret_block,

@@ -169,22 +169,17 @@ struct instance_blocks {
     size_t from_size;
 };
 
-enum err instance_blocks_open(struct instance_session *session, struct instance_blocks **ret_blocks,
-                              struct err_detail *detail) {
-    return instance_blocks_open_behind(session, NULL, ret_blocks, detail);
-}
-
-enum err instance_blocks_open_behind(struct instance_session *session, const struct key *key,
-                                     struct instance_blocks **ret_blocks, struct err_detail *detail) {
+enum err instance_blocks_open(struct instance_session *session, const struct key *behind,
+                              struct instance_blocks **ret_blocks, struct err_detail *detail) {
     struct instance_blocks *blocks = calloc(1, sizeof *blocks);
     if (blocks == NULL) {
         return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
     }
     blocks->session = session;
-    if (key != NULL) {
-        blocks->index = instance_find_volume(session->instance, key->volume);
+    if (behind != NULL) {
+        blocks->index = instance_find_volume(session->instance, behind->volume);
         blocks->from_size =
-            index_code_block_key(blocks->from, key->digest, key->number).size + 1; /* a zero */
+            index_code_block_key(blocks->from, behind->digest, behind->number).size + 1; /* a zero */
     }
     *ret_blocks = blocks;
     return ERR_OK;
