@@ -186,13 +186,6 @@ enum err volume_remove_capture(struct volume_writer *writer, const struct captur
                                struct err_detail *detail) MUST_CHECK;
 
 /*
- * The same without waiting, as volume_submit_remove(). ERR_BUSY in done(): it was just being stored or
- * removed; submit it again.
- */
-enum err volume_submit_remove_capture(struct volume_writer *writer, const struct capture *capture,
-                                      volume_done *done, void *context, struct err_detail *detail) MUST_CHECK;
-
-/*
  * Store a document again whose bytes on disk are damaged: the one of the key, and the capture of the
  * document's URL and time where it has one here. What is sound stays as it is; what is damaged is replaced by
  * a new record:

@@ -72,18 +72,6 @@ enum err volume_remove_capture(struct volume_writer *writer, const struct captur
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
 }
 
-enum err volume_submit_remove_capture(struct volume_writer *writer, const struct capture *capture,
-                                      volume_done *done, void *context, struct err_detail *detail) {
-    struct volume_item *item = NULL;
-    enum err err = mend_prepare_removal(writer, capture, &item, detail);
-    if (err == ERR_OK) {
-        item->done = done;
-        item->context = context;
-        volume_queue_item(writer->volume, item);
-    }
-    return err;
-}
-
 /* ---- repair ---- */
 
 /* The first capture of this document whose record is not sound; segment 0: none. */
