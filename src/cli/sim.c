@@ -146,7 +146,7 @@ static int sim_run(struct cli *cli, const void *values, char **arguments, size_t
     };
     struct report report;
     struct err_detail detail = {0};
-    enum err err = experiment->run(&args, &report, &detail);
+    enum err err = experiment_start(experiment, args, &report, &detail);
     int status = err == ERR_OK ? write_report(cli, options, &report)
                                : cli_fail(cli, "%s: %s", name, err_detail_text(&detail, err));
     report_done(&report);

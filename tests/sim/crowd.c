@@ -214,7 +214,7 @@ static double sum_rows(const char *name, const struct experiment_args *args, con
     double sum = 0;
     bool is_found = false;
     assert_non_null(experiment);
-    assert_int_equal(experiment->run(args, &report, &detail), ERR_OK);
+    assert_int_equal(experiment_start(experiment, *args, &report, &detail), ERR_OK);
     uint32_t rows_count = report_rows_count(&report) < rows_max ? report_rows_count(&report) : rows_max;
     for (uint32_t i = 0; i < report.columns_count; i++) {
         bool is_meant = strcmp(report.columns[i].name, column) == 0;

@@ -129,7 +129,7 @@ static void experiments_fill_their_tables(void **state) {
         const struct experiment *experiment = experiment_find(bytes_of_string(tables[i].name));
         struct report report;
         assert_non_null(experiment);
-        assert_int_equal(experiment->run(&args, &report, NULL), ERR_OK);
+        assert_int_equal(experiment_start(experiment, args, &report, NULL), ERR_OK);
         assert_int_equal(report_rows_count(&report), tables[i].rows_count);
         report_done(&report);
     }

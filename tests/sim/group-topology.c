@@ -22,7 +22,7 @@ static void run(const char *name, uint64_t seed, struct report *report) {
     struct err_detail detail = {0};
     const struct experiment *experiment = experiment_find(bytes_of_string(name));
     assert_non_null(experiment);
-    assert_int_equal(experiment->run(&args, report, &detail), ERR_OK);
+    assert_int_equal(experiment_start(experiment, args, report, &detail), ERR_OK);
     assert_int_equal(report_rows_count(report), 4);
 }
 

@@ -252,10 +252,10 @@ static double cell(const struct report *report, uint32_t row, const char *column
 
 static void traffic_is_about_the_paper_s(void **state) {
     (void)state;
-    struct experiment_args args = {.seed = 3};
+    struct experiment_args args = {.seed = 3, .variant = EXPERIMENT_TRAFFIC_SUMS};
     struct report report = {0};
     struct err_detail detail;
-    assert_int_equal(experiment_group_traffic_sums(&args, &report, &detail), ERR_OK);
+    assert_int_equal(experiment_group_traffic(&args, &report, &detail), ERR_OK);
     double first = cell(&report, 2, "the first 90 minutes");
     double later = cell(&report, 2, "later");
     double rejoining = cell(&report, 2, "later, re-joining");

@@ -11,7 +11,7 @@ static void run(struct report *report) {
     struct experiment_args args = {.seed = 1, .nodes = NODES, .runs = 2};
     struct err_detail detail = {0};
     assert_non_null(experiment);
-    if (experiment->run(&args, report, &detail) != ERR_OK) {
+    if (experiment_start(experiment, args, report, &detail) != ERR_OK) {
         fail_msg("%s", detail.text);
     }
     assert_int_equal(report_rows_count(report), ROWS);

@@ -99,7 +99,7 @@ static void saves_most_fetches_and_loses_few_versions(void **state) {
     const struct experiment *experiment = experiment_find(BYTES("revisit"));
     assert_non_null(experiment);
     struct experiment_args args = {.seed = 9, .nodes = 100, .runs = 1};
-    assert_int_equal(experiment->run(&args, &report, NULL), ERR_OK);
+    assert_int_equal(experiment_start(experiment, args, &report, NULL), ERR_OK);
     bool is_default_there = false;
     for (uint32_t row = 0; row < report_rows_count(&report); row++) {
         if (report_at(&report, row, 0)->number == REVISIT_TARGET_PERCENT) {

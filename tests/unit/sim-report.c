@@ -202,7 +202,7 @@ static void every_experiment_repeats_its_digest(void **state) {
         char digests[TIMES][DIGEST_TEXT_SIZE_MAX];
         for (unsigned j = 0; j < TIMES; j++) {
             struct report report;
-            assert_int_equal(experiments[i].run(&args, &report, NULL), ERR_OK);
+            assert_int_equal(experiment_start(&experiments[i], args, &report, NULL), ERR_OK);
             digest_format(&report.digest, digests[j]);
             report_done(&report);
         }
@@ -218,7 +218,8 @@ static void the_network_measures_what_was_asked(void **state) {
     struct report report;
     const struct experiment *experiment = experiment_find(BYTES("kernel-network"));
     assert_non_null(experiment);
-    assert_int_equal(experiment->run(&(struct experiment_args){.nodes = 100}, &report, NULL), ERR_OK);
+    assert_int_equal(experiment_start(experiment, (struct experiment_args){.nodes = 100}, &report, NULL),
+                     ERR_OK);
     for (uint32_t row = 0; row < report_rows_count(&report); row++) {
         for (uint32_t column = 0; column < 6; column += 2) {
             double difference = number_at(&report, row, column + 1) - number_at(&report, row, column);
@@ -233,7 +234,8 @@ static void the_disk_loses_unsynced_records_and_no_others(void **state) {
     struct report report;
     const struct experiment *experiment = experiment_find(BYTES("kernel-disk"));
     assert_non_null(experiment);
-    assert_int_equal(experiment->run(&(struct experiment_args){.nodes = 20}, &report, NULL), ERR_OK);
+    assert_int_equal(experiment_start(experiment, (struct experiment_args){.nodes = 20}, &report, NULL),
+                     ERR_OK);
     uint32_t last = report_rows_count(&report) - 1;
     for (uint32_t row = 0; row <= last; row++) {
         assert_true(number_at(&report, row, 2) > 0 && number_at(&report, row, 3) == 0);

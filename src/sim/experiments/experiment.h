@@ -11,17 +11,17 @@
 #include "base/err.h"
 #include "sim/report/report.h"
 
-/* 0 stands for the experiment's own default. */
 struct experiment_args {
     uint64_t seed;
-    uint32_t nodes;
-    uint32_t runs;
+    uint32_t nodes; /* 0: as the experiment's row says, which may be several sizes, one after the other */
+    uint32_t runs;  /* 0: as its row says */
     const char *breakage; /* one of the experiment's; NULL: none is asked for */
+    unsigned variant;     /* of its row */
 };
 
 /*
  * Fills a report, which it initialises; the caller calls report_done() on it, after a failure too.
- * ERR_MISMATCH if the world did not do what it must, with the seed in the detail.
+ * ERR_MISMATCH if the world did not do what it must.
  */
 typedef enum err experiment_run(const struct experiment_args *args, struct report *report,
                                 struct err_detail *detail);
@@ -29,8 +29,10 @@ typedef enum err experiment_run(const struct experiment_args *args, struct repor
 struct experiment {
     const char *name;
     const char *summary; /* one line for `mnemon sim list` */
-
     experiment_run *run;
+    uint32_t nodes; /* that are taken if nobody asks for others; 0: the experiment decides */
+    uint32_t runs;
+    unsigned variant;             /* of several that share a function: its own enum */
     const char *const *breakages; /* what --break may leave out, ended by NULL; NULL: nothing */
 };
 
@@ -42,6 +44,11 @@ const struct experiment *experiment_find(struct bytes name);
 
 /* For detail: the seed, and the text of the error, which it returns. */
 enum err experiment_fail(const struct experiment_args *args, enum err err, struct err_detail *detail);
+
+/* With the row's figures if args has none. A failure that the experiment gives no reason for names the seed.
+ */
+enum err experiment_start(const struct experiment *experiment, struct experiment_args args,
+                          struct report *report, struct err_detail *detail);
 
 /* experiment_kernel.c: the simulator measures itself. */
 experiment_run experiment_kernel_network, experiment_kernel_disk;
@@ -85,12 +92,22 @@ experiment_run experiment_crowd_reach, experiment_crowd_reach_views, experiment_
 experiment_run experiment_crowd_degrees;
 
 /* experiment_crowd_search.c: searches among nodes that limit their participation. */
-experiment_run experiment_crowd_search, experiment_crowd_search_messages, experiment_crowd_search_hops,
-    experiment_crowd_views, experiment_crowd_views_messages, experiment_crowd_views_hops,
-    experiment_crowd_joined, experiment_crowd_joined_hops, experiment_crowd_dropping;
+enum experiment_crowd_sweep {
+    EXPERIMENT_SEARCH_FOUND,
+    EXPERIMENT_SEARCH_MESSAGES,
+    EXPERIMENT_SEARCH_HOPS,
+    EXPERIMENT_VIEWS_FOUND,
+    EXPERIMENT_VIEWS_MESSAGES,
+    EXPERIMENT_VIEWS_HOPS,
+    EXPERIMENT_JOINED_MESSAGES,
+    EXPERIMENT_JOINED_HOPS,
+    EXPERIMENT_DROPPING_FOUND,
+};
+experiment_run experiment_crowd_search;
 
 /* experiment_crowd_timing.c: all search at once, over a wide-area network. */
-experiment_run experiment_crowd_timing, experiment_crowd_timing_ms;
+enum experiment_timing { EXPERIMENT_TIMING_QUERIES, EXPERIMENT_TIMING_MS };
+experiment_run experiment_crowd_timing;
 
 /* experiment_crowd_flood.c: objects that nobody has; a node that floods. */
 experiment_run experiment_crowd_absent, experiment_crowd_flood;
@@ -99,14 +116,19 @@ experiment_run experiment_crowd_absent, experiment_crowd_flood;
 extern const char *const experiment_crowd_breakages[];
 experiment_run experiment_crowd_theorem_1;
 
-/* experiment_group_topology.c: generators of update topologies side by side. */
-experiment_run experiment_group_topology, experiment_group_topology_plane, experiment_group_topology_random;
+/* experiment_group_topology.c: generators of update topologies side by side, by enum group_costs_world. */
+experiment_run experiment_group_topology;
 
 /* experiment_crowd_heal.c: what cannot be reached in one direction will be. */
 experiment_run experiment_crowd_theorem_2;
 
 /* experiment_group_traffic.c: what a group costs at rest. */
-experiment_run experiment_group_traffic, experiment_group_traffic_rejoin, experiment_group_traffic_sums;
+enum experiment_traffic {
+    EXPERIMENT_TRAFFIC_QUIET,
+    EXPERIMENT_TRAFFIC_REJOIN,
+    EXPERIMENT_TRAFFIC_SUMS,
+};
+experiment_run experiment_group_traffic;
 
 /* experiment_group_failure.c: members, links and masters that fail; partitions. */
 experiment_run experiment_group_failure;

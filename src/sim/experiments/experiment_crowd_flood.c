@@ -28,9 +28,7 @@ static uint64_t count_queries(const struct crowd_world *world) {
 /* ---- what nobody has ---- */
 
 enum {
-    ABSENT_NODES = 500,
-    ABSENT_SEARCHES = 40,
-    ABSENT_ASKERS = 10, /* so each asks four times */
+    ABSENT_ASKERS = 10,
     ABSENT_EVERY_US = 1000000,
     ABSENT_OBJECT = 1000, /* the first number of those that nobody has */
 };
@@ -56,12 +54,11 @@ static enum err run_absent(const struct experiment_args *args, unsigned rules, b
                            struct report *report, double *ret_queries) {
     struct sim_config sim = {
         .seed = args->seed,
-        .nodes_max = args->nodes == 0 ? ABSENT_NODES : args->nodes,
+        .nodes_max = args->nodes,
         .messages_max = 1 << 20,
         .network = {.latency_us = HOP_US},
     };
     struct crowd_config config = {.searches_max = 8, .seen_max = 1024, .waiting_max = 128};
-    uint32_t searches_count = args->runs == 0 ? ABSENT_SEARCHES : args->runs;
     struct crowd_world world;
     struct prng prng;
     flood_set_rules(&config, rules);
@@ -71,8 +68,8 @@ static enum err run_absent(const struct experiment_args *args, unsigned rules, b
         crowd_world_install(&world, sim.nodes_max);
         err = sim_run_until(world.sim, 60 * SIM_SECOND_US);
     }
-    err = err != ERR_OK ? err : search_absent(&world, is_same, searches_count, &prng);
-    *ret_queries = err == ERR_OK ? (double)count_queries(&world) / searches_count : 0;
+    err = err != ERR_OK ? err : search_absent(&world, is_same, args->runs, &prng);
+    *ret_queries = err == ERR_OK ? (double)count_queries(&world) / args->runs : 0;
     sim_digest_into(world.sim, &report->digest);
     crowd_world_done(&world);
     return err;
@@ -101,7 +98,6 @@ enum err experiment_crowd_absent(const struct experiment_args *args, struct repo
 
 /* Uplinks and rates are a fifth of what a node has by default, so that it takes a fifth of the time. */
 enum {
-    FLOOD_NODES = 100,
     FLOOD_UPLINK = 25000, /* bytes a second: 200 kbit/s */
     FLOOD_BACKLOG_US = 500000,
     FLOOD_PEER_RATE = 10,
@@ -126,7 +122,7 @@ static enum err make_flood_world(struct crowd_world *world, const struct experim
                                  unsigned rules) {
     struct sim_config sim = {
         .seed = args->seed,
-        .nodes_max = args->nodes == 0 ? FLOOD_NODES : args->nodes,
+        .nodes_max = args->nodes,
         .messages_max = 1 << 20,
         .network = {.latency_us = HOP_US,
                     .uplink_bytes_per_s = FLOOD_UPLINK,

@@ -13,22 +13,19 @@
 #include "sim/experiments/experiment.h"
 
 enum {
-    NODES_DEFAULT = 2000,
     VIEW_SIZE = 25,
-    SAMPLES_DEFAULT = 120,
     DROPPED_SHARE = 6, /* 200 of 1,200 */
     LEVEL_PERCENT = 95,
 };
 static const uint32_t PPM_PER_PERCENT = 10000;
 
 static struct crowd_churn_config config_of(const struct experiment_args *args) {
-    uint32_t samples_count = args->runs == 0 ? SAMPLES_DEFAULT : args->runs;
     return (struct crowd_churn_config){
         .seed = args->seed,
-        .nodes_count = args->nodes == 0 ? NODES_DEFAULT : args->nodes,
+        .nodes_count = args->nodes,
         .view_size = VIEW_SIZE,
-        .samples_count = samples_count,
-        .dropped_count = samples_count / DROPPED_SHARE,
+        .samples_count = args->runs,
+        .dropped_count = args->runs / DROPPED_SHARE,
     };
 }
 
@@ -82,19 +79,18 @@ enum err experiment_crowd_reach(const struct experiment_args *args, struct repor
                    {"least, cyclon", 3, REPORT_SHOWN}, {"paper", 3, REPORT_Y}, {"proofs", 3, REPORT_SHOWN},
                    {"cyclon", 3, REPORT_Y});
     struct crowd_churn_config config = config_of(args);
+    enum err err = ERR_OK;
+    (void)detail;
     for (size_t i = 0; i < sizeof leave_percents / sizeof leave_percents[0]; i++) {
         /* If nobody leaves, how fast they came makes no difference. */
         size_t first = leave_percents[i] == 0 ? sizeof come_percents / sizeof come_percents[0] - 1 : 0;
-        for (size_t j = first; j < sizeof come_percents / sizeof come_percents[0]; j++) {
+        for (size_t j = first; j < sizeof come_percents / sizeof come_percents[0] && err == ERR_OK; j++) {
             config.leave_ppm = leave_percents[i] * PPM_PER_PERCENT;
             config.come_ppm = come_percents[j] * PPM_PER_PERCENT;
-            enum err err = reach_row(config, report);
-            if (err != ERR_OK) {
-                return experiment_fail(args, err, detail);
-            }
+            err = reach_row(config, report);
         }
     }
-    return report->err;
+    return err != ERR_OK ? err : report->err;
 }
 
 /* ---- figure 6 ---- */
@@ -108,10 +104,6 @@ static enum err run_sizes(const struct experiment_args *args,
     struct crowd_churn_config config = config_of(args);
     config.come_ppm = COME_PERCENT * PPM_PER_PERCENT;
     config.leave_ppm = LEAVE_PERCENT * PPM_PER_PERCENT;
-    if (args->runs == 0) { /* few nodes are up: it is cheap */
-        config.samples_count *= 5;
-        config.dropped_count *= 5;
-    }
     enum err err = ERR_OK;
     for (unsigned way = 0; way < WAYS_COUNT; way++) {
         for (unsigned i = 0; i < SIZES_COUNT && err == ERR_OK; i++) {
@@ -133,6 +125,7 @@ enum err experiment_crowd_reach_views(const struct experiment_args *args, struct
                    {"cyclon, C = 10", 3, REPORT_Y}, {"cyclon, C = 25", 3, REPORT_Y},
                    {"cyclon, C = 50", 3, REPORT_Y});
     struct crowd_churn_found found[WAYS_COUNT][SIZES_COUNT] = {0};
+    (void)detail;
     enum err err = run_sizes(args, found, &report->digest);
     for (uint32_t percent = 0; percent <= 100 && err == ERR_OK; percent += SHARE_STEP) {
         report_number(report, percent);
@@ -148,7 +141,7 @@ enum err experiment_crowd_reach_views(const struct experiment_args *args, struct
             crowd_churn_done(&found[way][i]);
         }
     }
-    return err != ERR_OK ? experiment_fail(args, err, detail) : report->err;
+    return err != ERR_OK ? err : report->err;
 }
 
 /* ---- what it depends on ---- */
@@ -164,8 +157,9 @@ struct cause {
 static enum err cause_row(const struct experiment_args *args, const struct cause *cause,
                           struct report *report) {
     static const uint32_t percents[][2] = {{2, 100}, {10, 100}, {2, 10}}; /* come, leave */
+    enum err err = ERR_OK;
     report_text(report, cause->name);
-    for (unsigned i = 0; i < sizeof percents / sizeof percents[0]; i++) {
+    for (unsigned i = 0; i < sizeof percents / sizeof percents[0] && err == ERR_OK; i++) {
         struct crowd_churn_config config = config_of(args);
         struct crowd_churn_found found;
         config.way = cause->way;
@@ -174,15 +168,12 @@ static enum err cause_row(const struct experiment_args *args, const struct cause
         config.gives_views = cause->gives_views;
         config.come_ppm = percents[i][0] * PPM_PER_PERCENT;
         config.leave_ppm = percents[i][1] * PPM_PER_PERCENT;
-        enum err err = crowd_churn_run(&config, &found, &report->digest);
+        err = crowd_churn_run(&config, &found, &report->digest);
         REPORT_NUMBERS(report, found.mean, crowd_churn_level(found.means, found.count, LEVEL_PERCENT),
                        crowd_churn_level(found.minimums, found.count, LEVEL_PERCENT));
         crowd_churn_done(&found);
-        if (err != ERR_OK) {
-            return err;
-        }
     }
-    return ERR_OK;
+    return err;
 }
 
 enum err experiment_crowd_reach_causes(const struct experiment_args *args, struct report *report,
@@ -204,11 +195,10 @@ enum err experiment_crowd_reach_causes(const struct experiment_args *args, struc
                    {"come 10 %, leave 100 %", 3, REPORT_Y}, {"10/100: mean, 95 %", 3, REPORT_SHOWN},
                    {"10/100: least, 95 %", 3, REPORT_SHOWN}, {"come 2 %, leave 10 %", 3, REPORT_Y},
                    {"2/10: mean, 95 %", 3, REPORT_SHOWN}, {"2/10: least, 95 %", 3, REPORT_SHOWN});
-    for (unsigned i = 0; i < sizeof causes / sizeof causes[0]; i++) {
-        enum err err = cause_row(args, &causes[i], report);
-        if (err != ERR_OK) {
-            return experiment_fail(args, err, detail);
-        }
+    enum err err = ERR_OK;
+    (void)detail;
+    for (unsigned i = 0; i < sizeof causes / sizeof causes[0] && err == ERR_OK; i++) {
+        err = cause_row(args, &causes[i], report);
     }
-    return report->err;
+    return err != ERR_OK ? err : report->err;
 }

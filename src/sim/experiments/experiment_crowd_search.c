@@ -7,8 +7,6 @@
 #include "sim/experiments/experiment.h"
 
 enum {
-    NODES_DEFAULT = 1000,
-    RUNS_DEFAULT = 6, /* the paper: 300 */
     SERIES_MAX = 13,
     LINES_MAX = 8, /* of a plot, that colours can tell apart */
     PERCENT_STEP = 10,
@@ -149,8 +147,8 @@ static enum err run_point(const struct experiment_args *args, const struct serie
         .seed = args->seed,
         .rules = series->rules,
         .arrivals = series->arrivals,
-        .nodes_count = args->nodes == 0 ? NODES_DEFAULT : args->nodes,
-        .runs_count = args->runs == 0 ? RUNS_DEFAULT : args->runs,
+        .nodes_count = args->nodes,
+        .runs_count = args->runs,
         .view_size = series->view_size,
         .fanout = series->fanout,
         .part = series->part,
@@ -188,118 +186,62 @@ static enum err search_put_row(const struct experiment_args *args, const struct 
     return report->err;
 }
 
-static enum err run_sweep(const struct sweep *sweep, const struct experiment_args *args,
-                          struct report *report, struct err_detail *detail) {
-    put_columns(sweep, report);
+/* ---- the experiments ---- */
+
+#define SERIES(array) array, sizeof(array) / sizeof(array)[0]
+
+static const struct sweep sweeps[] = {
+    [EXPERIMENT_SEARCH_FOUND] = {"Searches that found the object",
+                                 "found (%)",
+                                 SUCCESS,
+                                 SERIES(parts_series),
+                                 {{"not mute (stated)", {50}, {100}, 1},
+                                  {"mute (stated)", {50, 80}, {99.5, 80}, 2}}},
+    [EXPERIMENT_SEARCH_MESSAGES] =
+        {"Queries that a node receives", "queries, mean", MESSAGES, SERIES(parts_series), {{0}}},
+    [EXPERIMENT_SEARCH_HOPS] =
+        {"Hops until the object is found", "hops, mean", HOPS, SERIES(parts_series), {{0}}},
+    [EXPERIMENT_VIEWS_FOUND] = {"Searches that found the object, by view and fan-out",
+                                "found (%)",
+                                SUCCESS,
+                                SERIES(views_series),
+                                {{"C=10 f=5 (stated)", {80}, {25}, 1}, {"C=50 f=5 (stated)", {80}, {82}, 1}}},
+    [EXPERIMENT_VIEWS_MESSAGES] = {"Queries that a node receives, by view and fan-out",
+                                   "queries, mean",
+                                   MESSAGES,
+                                   SERIES(views_series),
+                                   {{"C=25 f=5 (stated)", {50}, {25}, 1}}},
+    [EXPERIMENT_VIEWS_HOPS] = {"Hops until the object is found, by view and fan-out",
+                               "hops, mean",
+                               HOPS,
+                               SERIES(views_series),
+                               {{0}}},
+    [EXPERIMENT_JOINED_MESSAGES] = {"Queries that a node receives, isolated and joined arrivals",
+                                    "queries, mean",
+                                    MESSAGES,
+                                    SERIES(joined_series),
+                                    {{0}}},
+    [EXPERIMENT_JOINED_HOPS] = {"Hops until the object is found, isolated and joined arrivals",
+                                "hops, mean",
+                                HOPS,
+                                SERIES(joined_series),
+                                {{0}}},
+    [EXPERIMENT_DROPPING_FOUND] = {"Searches that found it: mute nodes, or all drop queries",
+                                   "found (%)",
+                                   SUCCESS,
+                                   SERIES(dropping_series),
+                                   {{0}}},
+};
+
+#undef SERIES
+
+enum err experiment_crowd_search(const struct experiment_args *args, struct report *report,
+                                 struct err_detail *detail) {
+    const struct sweep *sweep = &sweeps[args->variant];
     enum err err = ERR_OK;
+    put_columns(sweep, report);
     for (unsigned percent = 0; percent <= PERCENT_LAST && err == ERR_OK; percent += PERCENT_STEP) {
         err = search_put_row(args, sweep, percent, report, detail);
     }
     return err;
 }
-
-/* ---- the experiments ---- */
-
-#define SERIES(array) array, sizeof(array) / sizeof(array)[0]
-
-enum err experiment_crowd_search(const struct experiment_args *args, struct report *report,
-                                 struct err_detail *detail) {
-    static const struct sweep sweep = {
-        "Searches that found the object",
-        "found (%)",
-        SUCCESS,
-        SERIES(parts_series),
-        {{"not mute (stated)", {50}, {100}, 1}, {"mute (stated)", {50, 80}, {99.5, 80}, 2}},
-    };
-    return run_sweep(&sweep, args, report, detail);
-}
-
-enum err experiment_crowd_search_messages(const struct experiment_args *args, struct report *report,
-                                          struct err_detail *detail) {
-    static const struct sweep sweep = {
-        "Queries that a node receives", "queries, mean", MESSAGES, SERIES(parts_series), {{0}},
-    };
-    return run_sweep(&sweep, args, report, detail);
-}
-
-enum err experiment_crowd_search_hops(const struct experiment_args *args, struct report *report,
-                                      struct err_detail *detail) {
-    static const struct sweep sweep = {
-        "Hops until the object is found", "hops, mean", HOPS, SERIES(parts_series), {{0}},
-    };
-    return run_sweep(&sweep, args, report, detail);
-}
-
-enum err experiment_crowd_views(const struct experiment_args *args, struct report *report,
-                                struct err_detail *detail) {
-    static const struct sweep sweep = {
-        "Searches that found the object, by view and fan-out",
-        "found (%)",
-        SUCCESS,
-        SERIES(views_series),
-        {{"C=10 f=5 (stated)", {80}, {25}, 1}, {"C=50 f=5 (stated)", {80}, {82}, 1}},
-    };
-    return run_sweep(&sweep, args, report, detail);
-}
-
-enum err experiment_crowd_views_messages(const struct experiment_args *args, struct report *report,
-                                         struct err_detail *detail) {
-    static const struct sweep sweep = {
-        "Queries that a node receives, by view and fan-out",
-        "queries, mean",
-        MESSAGES,
-        SERIES(views_series),
-        {{"C=25 f=5 (stated)", {50}, {25}, 1}},
-    };
-    return run_sweep(&sweep, args, report, detail);
-}
-
-enum err experiment_crowd_views_hops(const struct experiment_args *args, struct report *report,
-                                     struct err_detail *detail) {
-    static const struct sweep sweep = {
-        "Hops until the object is found, by view and fan-out",
-        "hops, mean",
-        HOPS,
-        SERIES(views_series),
-        {{0}},
-    };
-    return run_sweep(&sweep, args, report, detail);
-}
-
-enum err experiment_crowd_joined(const struct experiment_args *args, struct report *report,
-                                 struct err_detail *detail) {
-    static const struct sweep sweep = {
-        "Queries that a node receives, isolated and joined arrivals",
-        "queries, mean",
-        MESSAGES,
-        SERIES(joined_series),
-        {{0}},
-    };
-    return run_sweep(&sweep, args, report, detail);
-}
-
-enum err experiment_crowd_joined_hops(const struct experiment_args *args, struct report *report,
-                                      struct err_detail *detail) {
-    static const struct sweep sweep = {
-        "Hops until the object is found, isolated and joined arrivals",
-        "hops, mean",
-        HOPS,
-        SERIES(joined_series),
-        {{0}},
-    };
-    return run_sweep(&sweep, args, report, detail);
-}
-
-enum err experiment_crowd_dropping(const struct experiment_args *args, struct report *report,
-                                   struct err_detail *detail) {
-    static const struct sweep sweep = {
-        "Searches that found it: mute nodes, or all drop queries",
-        "found (%)",
-        SUCCESS,
-        SERIES(dropping_series),
-        {{0}},
-    };
-    return run_sweep(&sweep, args, report, detail);
-}
-
-#undef SERIES

@@ -232,7 +232,7 @@ enum err experiment_crowd_theorem_1(const struct experiment_args *args, struct r
     report_init(report, "Shuffles that take a connected graph apart", "");
     REPORT_COLUMNS(report, {"nodes", 0, REPORT_SHOWN}, {"C", 0, REPORT_SHOWN}, {"shuffle", 0, REPORT_SHOWN},
                    {"graphs", 0, REPORT_SHOWN}, {"cases", 0, REPORT_SHOWN}, {"taken apart", 0, REPORT_SHOWN});
-    uint32_t nodes_max = args->nodes == 0 || args->nodes > NODES_MAX ? NODES_MAX : args->nodes;
+    uint32_t nodes_max = args->nodes < NODES_MAX ? args->nodes : NODES_MAX;
     for (uint32_t nodes_count = NODES_MIN; nodes_count <= nodes_max; nodes_count++) {
         for (uint8_t view_size = 2; view_size < nodes_count; view_size++) {
             for (uint8_t shuffle_size = 1; shuffle_size <= view_size; shuffle_size++) {

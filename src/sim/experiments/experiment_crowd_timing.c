@@ -15,7 +15,6 @@ enum {
     VIEW_SIZE = 15,
     FANOUT = 2,
     TRIES_AT_LAST = 30, /* nobody gives up */
-    RUNS_DEFAULT = 8,   /* as the paper, for 180 clients; for 87: 10 to 25 */
     TRANSFER_US = 100000,
     SHUFFLE_US = 120000000,
     SETTLE_US = 1800000000, /* "half an hour" */
@@ -26,6 +25,7 @@ enum {
     CASES_COUNT = 4,
     CLIENTS_MAX = 180,
     CLIENTS_MIN = 2,
+    TIMINGS_COUNT = EXPERIMENT_TIMING_MS + 1,
 };
 
 struct timing_case {
@@ -38,15 +38,11 @@ static const struct timing_case paper_cases[CASES_COUNT] = {{CLIENTS_MAX, CROWD_
                                                             {CLIENTS_MAX, CROWD_RULES_OURS},
                                                             {87, CROWD_RULES_OURS}};
 
-/* Names of columns: means of the cases, then what was worst. */
-typedef const char *const timing_names[2 * CASES_COUNT];
-
+/* By enum experiment_timing. */
 struct timing_result {
-    double queries_mean; /* of a client and run */
-    double queries_max;  /* of the clients; mean of the runs */
-    double ms_mean;
-    double ms_max;
-    double response_ms; /* from the last try's beginning to its finding, mean */
+    double mean[TIMINGS_COUNT];  /* of a client and run */
+    double worst[TIMINGS_COUNT]; /* of the clients; mean of the runs */
+    double response_ms;          /* from the last try's beginning to its finding, mean */
 };
 
 struct timing {
@@ -149,7 +145,7 @@ static enum err count_run(struct timing *timing, uint32_t holder, uint32_t runs_
         const struct crowd_counters *counters = counters_of(timing, node);
         const struct crowd_world_search *search = &timing->world.searches[node];
         double queries = (double)(counters->queries_count - timing->queries_before[node]);
-        result->queries_mean += queries / nodes_count / runs_count;
+        result->mean[EXPERIMENT_TIMING_QUERIES] += queries / nodes_count / runs_count;
         queries_max = queries > queries_max ? queries : queries_max;
         if (node == holder) {
             continue;
@@ -161,12 +157,12 @@ static enum err count_run(struct timing *timing, uint32_t holder, uint32_t runs_
         uint64_t failed_tries = counters->tries_count - timing->tries_before[node] - 1;
         double ms = (double)(found_us + TRANSFER_US) / 1000;
         double waited_ms = (double)(failed_tries * (failed_tries + 1) / 2 * timing->wait_us) / 1000;
-        result->ms_mean += ms / (nodes_count - 1) / runs_count;
+        result->mean[EXPERIMENT_TIMING_MS] += ms / (nodes_count - 1) / runs_count;
         result->response_ms += ((double)found_us / 1000 - waited_ms) / (nodes_count - 1) / runs_count;
         ms_max = ms > ms_max ? ms : ms_max;
     }
-    result->queries_max += queries_max / runs_count;
-    result->ms_max += ms_max / runs_count;
+    result->worst[EXPERIMENT_TIMING_QUERIES] += queries_max / runs_count;
+    result->worst[EXPERIMENT_TIMING_MS] += ms_max / runs_count;
     return ERR_OK;
 }
 
@@ -193,7 +189,7 @@ static enum err run_case(const struct experiment_args *args, const struct timing
     *result = (struct timing_result){0};
     prng_init_stream(&timing.prng, args->seed, 22);
     enum err err = timing_make_world(&timing, of, args->seed);
-    err = err != ERR_OK ? err : timing_run_all(&timing, args->runs == 0 ? RUNS_DEFAULT : args->runs);
+    err = err != ERR_OK ? err : timing_run_all(&timing, args->runs);
     sim_digest_into(timing.world.sim, &report->digest);
     crowd_world_done(&timing.world);
     return err;
@@ -211,11 +207,53 @@ static struct timing_case case_of(const struct experiment_args *args, unsigned i
     return of;
 }
 
-typedef void put_row(struct report *report, unsigned wait_ms,
-                     const struct timing_result results[CASES_COUNT]);
+static void put_columns(const struct experiment_args *args, struct report *report) {
+    static const char *const clients[2][CASES_COUNT] = {
+        {"180 clients", "87 clients", "180 (ours)", "87 (ours)"},
+        {"N clients", "N/2 clients", "N (ours)", "N/2 (ours)"}};
+    static const char *const worst[TIMINGS_COUNT][2][CASES_COUNT] = {
+        [EXPERIMENT_TIMING_QUERIES] = {{"most, 180", "most, 87", "most, 180 (ours)", "most, 87 (ours)"},
+                                       {"most, N", "most, N/2", "most, N (ours)", "most, N/2 (ours)"}},
+        [EXPERIMENT_TIMING_MS] = {{"last, 180", "last, 87", "last, 180 (ours)", "last, 87 (ours)"},
+                                  {"last, N", "last, N/2", "last, N (ours)", "last, N/2 (ours)"}}};
+    bool is_other = args->nodes != 0;
+    unsigned decimals = args->variant == EXPERIMENT_TIMING_MS ? 0 : 1;
+    report_column(report, "T (ms)", 0, REPORT_X);
+    for (unsigned i = 0; i < CASES_COUNT; i++) {
+        report_column(report, clients[is_other][i], decimals, REPORT_Y);
+    }
+    for (unsigned i = 0; i < CASES_COUNT; i++) {
+        report_column(report, worst[args->variant][is_other][i], decimals, REPORT_SHOWN);
+    }
+    if (args->variant == EXPERIMENT_TIMING_MS) {
+        report_column(report, is_other ? "response, N" : "response, 180", 0, REPORT_SHOWN);
+    } else {
+        report_column(report, "stated: fewer than", 0, REPORT_Y_EXPECTED);
+    }
+}
 
-static enum err run_rows(const struct experiment_args *args, put_row *put, struct report *report,
-                         struct err_detail *detail) {
+static void put_row(const struct experiment_args *args, unsigned wait_ms,
+                    const struct timing_result results[CASES_COUNT], struct report *report) {
+    report_number(report, wait_ms);
+    for (unsigned i = 0; i < CASES_COUNT; i++) {
+        report_number(report, results[i].mean[args->variant]);
+    }
+    for (unsigned i = 0; i < CASES_COUNT; i++) {
+        report_number(report, results[i].worst[args->variant]);
+    }
+    /* shorter waits overlap: which try was answered is not known */
+    double last = args->variant == EXPERIMENT_TIMING_MS ? results[0].response_ms : 25;
+    report_number(report, wait_ms > 300 ? last : NAN);
+}
+
+enum err experiment_crowd_timing(const struct experiment_args *args, struct report *report,
+                                 struct err_detail *detail) {
+    if (args->variant == EXPERIMENT_TIMING_MS) {
+        report_init(report, "Time until a client has the object when all search at once", "ms, mean");
+    } else {
+        report_init(report, "Queries that a client receives when all search at once", "queries, mean");
+    }
+    put_columns(args, report);
     for (unsigned wait_ms = WAIT_MS_STEP; wait_ms <= WAIT_MS_LAST; wait_ms += WAIT_MS_STEP) {
         struct timing_result results[CASES_COUNT];
         for (unsigned i = 0; i < CASES_COUNT; i++) {
@@ -226,63 +264,7 @@ static enum err run_rows(const struct experiment_args *args, put_row *put, struc
                                err_text(err));
             }
         }
-        put(report, wait_ms, results);
+        put_row(args, wait_ms, results, report);
     }
     return report->err;
-}
-
-static void put_columns(struct report *report, timing_names names, unsigned decimals) {
-    report_column(report, "T (ms)", 0, REPORT_X);
-    for (unsigned i = 0; i < 2 * CASES_COUNT; i++) {
-        report_column(report, names[i], decimals, i < CASES_COUNT ? REPORT_Y : REPORT_SHOWN);
-    }
-}
-
-static void put_queries(struct report *report, unsigned wait_ms,
-                        const struct timing_result results[CASES_COUNT]) {
-    report_number(report, wait_ms);
-    for (unsigned i = 0; i < CASES_COUNT; i++) {
-        report_number(report, results[i].queries_mean);
-    }
-    for (unsigned i = 0; i < CASES_COUNT; i++) {
-        report_number(report, results[i].queries_max);
-    }
-    report_number(report, wait_ms > 300 ? 25 : NAN);
-}
-
-enum err experiment_crowd_timing(const struct experiment_args *args, struct report *report,
-                                 struct err_detail *detail) {
-    static timing_names paper = {"180 clients", "87 clients", "180 (ours)",       "87 (ours)",
-                                 "most, 180",   "most, 87",   "most, 180 (ours)", "most, 87 (ours)"};
-    static timing_names other = {"N clients", "N/2 clients", "N (ours)",       "N/2 (ours)",
-                                 "most, N",   "most, N/2",   "most, N (ours)", "most, N/2 (ours)"};
-    report_init(report, "Queries that a client receives when all search at once", "queries, mean");
-    put_columns(report, args->nodes == 0 ? paper : other, 1);
-    report_column(report, "stated: fewer than", 0, REPORT_Y_EXPECTED);
-    return run_rows(args, put_queries, report, detail);
-}
-
-static void put_times(struct report *report, unsigned wait_ms,
-                      const struct timing_result results[CASES_COUNT]) {
-    report_number(report, wait_ms);
-    for (unsigned i = 0; i < CASES_COUNT; i++) {
-        report_number(report, results[i].ms_mean);
-    }
-    for (unsigned i = 0; i < CASES_COUNT; i++) {
-        report_number(report, results[i].ms_max);
-    }
-    /* shorter waits overlap: which try was answered is not known */
-    report_number(report, wait_ms > 300 ? results[0].response_ms : NAN);
-}
-
-enum err experiment_crowd_timing_ms(const struct experiment_args *args, struct report *report,
-                                    struct err_detail *detail) {
-    static timing_names paper = {"180 clients", "87 clients", "180 (ours)",       "87 (ours)",
-                                 "last, 180",   "last, 87",   "last, 180 (ours)", "last, 87 (ours)"};
-    static timing_names other = {"N clients", "N/2 clients", "N (ours)",       "N/2 (ours)",
-                                 "last, N",   "last, N/2",   "last, N (ours)", "last, N/2 (ours)"};
-    report_init(report, "Time until a client has the object when all search at once", "ms, mean");
-    put_columns(report, args->nodes == 0 ? paper : other, 0);
-    report_column(report, args->nodes == 0 ? "response, 180" : "response, N", 0, REPORT_SHOWN);
-    return run_rows(args, put_times, report, detail);
 }

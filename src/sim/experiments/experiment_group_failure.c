@@ -9,8 +9,6 @@
 #include "sim/experiments/group_world.h"
 
 enum {
-    NODES_DEFAULT = 20,
-    RUNS_DEFAULT = 10,
     JOIN_EVERY_S = 20,
     CALM_MINUTES = 120,
     WAIT_MINUTES = 400,
@@ -197,16 +195,16 @@ struct sums {
     double heal_minutes;
 };
 
-static enum err run_failure(const struct experiment_args *args, enum failure failure, uint32_t runs,
-                            struct report *report, struct sums *sums) {
-    uint32_t count = args->nodes == 0 ? NODES_DEFAULT : args->nodes;
+static enum err run_failure(const struct experiment_args *args, enum failure failure, struct report *report,
+                            struct sums *sums) {
+    uint32_t runs = args->runs;
     enum err err = ERR_OK;
     for (uint32_t run = 0; run < runs && err == ERR_OK; run++) {
         struct group_world world;
         struct outcome outcome = {0};
         struct prng prng;
         prng_init_stream(&prng, args->seed + run, 31);
-        err = failure_make_world(&world, args->seed + run, count);
+        err = failure_make_world(&world, args->seed + run, args->nodes);
         err = err != ERR_OK ? err : failure_fail(&world, failure, &prng, &outcome);
         sums->reached += 100.0 * outcome.is_reached / runs;
         sums->reached_late += 100.0 * outcome.is_reached_late / runs;
@@ -231,8 +229,7 @@ static void failure_show(struct report *report, enum failure failure, const stru
 
 enum err experiment_group_failure(const struct experiment_args *args, struct report *report,
                                   struct err_detail *detail) {
-    uint32_t runs = args->runs == 0 ? RUNS_DEFAULT : args->runs;
-    if (args->nodes != 0 && (args->nodes < 6 || args->nodes > GROUP_MEMBERS_MAX)) {
+    if (args->nodes < 6 || args->nodes > GROUP_MEMBERS_MAX) {
         return err_set(detail, ERR_INVALID, "6 to %d nodes", GROUP_MEMBERS_MAX);
     }
     report_init(report, "Minutes until the group is whole again", "minutes");
@@ -242,7 +239,7 @@ enum err experiment_group_failure(const struct experiment_args *args, struct rep
                    {"% reached then", 0, REPORT_SHOWN});
     for (unsigned failure = 0; failure < FAILURES_COUNT; failure++) {
         struct sums sums = {0};
-        enum err err = run_failure(args, failure, runs, report, &sums);
+        enum err err = run_failure(args, failure, report, &sums);
         if (err != ERR_OK) {
             return err_set(detail, err, "%s, seed %llu: %s", names[failure], (unsigned long long)args->seed,
                            err_text(err));

@@ -15,15 +15,13 @@
 enum {
     GROUP_SIZE = 50,
     FLAT_SIZE = GROUP_MEMBERS_MAX,
-    REPLICAS_DEFAULT = 20000,
     REPLICAS_MIN = 64, /* below it there are no two groups */
     DEAD_PPM = 50000,
     SIZES_COUNT = 4,
     UPDATES_COUNT = 2,
     SWEEPS_COUNT = 4,
-    WORLDS_DEFAULT = 20,
 };
-static const uint32_t sizes[SIZES_COUNT] = {64, 512, 4096, REPLICAS_DEFAULT};
+static const uint32_t sizes[SIZES_COUNT] = {64, 512, 4096, 20000};
 static const uint64_t update_sizes[UPDATES_COUNT] = {1000000, 100000000};
 static const double MEGABYTE = 1e6;
 static const double MINUTE_US = 60e6;
@@ -140,65 +138,37 @@ enum err experiment_group_scale(const struct experiment_args *args, struct repor
                                 struct err_detail *detail) {
     write_scale_columns(report);
     enum err err = check_args(args, detail);
-    if (args->nodes != 0 && err == ERR_OK) {
-        return run_size(args->nodes, args, report, detail);
-    }
-    for (unsigned i = 0; i < SIZES_COUNT && err == ERR_OK; i++) {
-        err = run_size(sizes[i], args, report, detail);
+    for (unsigned i = 0; i < (args->nodes != 0 ? 1 : SIZES_COUNT) && err == ERR_OK; i++) {
+        err = run_size(args->nodes != 0 ? args->nodes : sizes[i], args, report, detail);
     }
     return err;
 }
 
 /* ---- ways ---- */
 
-/* What is not said: a tree of groups, our topologies, nothing fails. */
+/* What is not said: as many replicas as are asked for, a tree of groups, our topologies, nothing fails. */
 static const struct way {
     const char *name;
-    uint32_t replicas_count; /* 0: as many as are asked for */
-    uint32_t group_size;
-    enum group_union_joins joins;
-    enum topology_kind kind;
-    enum group_union_damage damage;
-    bool is_repaired;
     uint64_t gather_us;
+    struct group_union_config config;
 } ways[] = {
-    {.name = "256 in one group", .replicas_count = FLAT_SIZE, .group_size = FLAT_SIZE},
-    {.name = "256 in groups", .replicas_count = FLAT_SIZE, .group_size = GROUP_SIZE},
-    {.name = "tree of groups", .group_size = GROUP_SIZE},
-    {.name = "tree, gathering for 5 s", .group_size = GROUP_SIZE, .gather_us = 5000000},
-    {.name = "tree, the paper's topologies", .group_size = GROUP_SIZE, .kind = TOPOLOGY_TREE},
-    {.name = "mesh of groups", .group_size = GROUP_SIZE, .joins = GROUP_UNION_MESH},
-    {.name = "tree, a corner of each pair dead", .group_size = GROUP_SIZE, .damage = GROUP_UNION_CORNERS},
-    {.name = "the same, the paper's topologies",
-     .group_size = GROUP_SIZE,
-     .kind = TOPOLOGY_TREE,
-     .damage = GROUP_UNION_CORNERS},
-    {.name = "mesh, a corner of each pair dead",
-     .group_size = GROUP_SIZE,
-     .joins = GROUP_UNION_MESH,
-     .damage = GROUP_UNION_CORNERS},
-    {.name = "tree, corners dead, repaired",
-     .group_size = GROUP_SIZE,
-     .damage = GROUP_UNION_CORNERS,
-     .is_repaired = true},
-    {.name = "tree, 5 % dead", .group_size = GROUP_SIZE, .damage = GROUP_UNION_DEAD},
-    {.name = "the same, the paper's topologies",
-     .group_size = GROUP_SIZE,
-     .kind = TOPOLOGY_TREE,
-     .damage = GROUP_UNION_DEAD},
-    {.name = "mesh, 5 % dead",
-     .group_size = GROUP_SIZE,
-     .joins = GROUP_UNION_MESH,
-     .damage = GROUP_UNION_DEAD},
-    {.name = "tree, 5 % dead, repaired",
-     .group_size = GROUP_SIZE,
-     .damage = GROUP_UNION_DEAD,
-     .is_repaired = true},
-    {.name = "mesh, 5 % dead, repaired",
-     .group_size = GROUP_SIZE,
-     .joins = GROUP_UNION_MESH,
-     .damage = GROUP_UNION_DEAD,
-     .is_repaired = true},
+    {"256 in one group", 0, {.replicas_count = FLAT_SIZE, .group_size = FLAT_SIZE}},
+    {"256 in groups", 0, {.replicas_count = FLAT_SIZE}},
+    {"tree of groups", 0, {0}},
+    {"tree, gathering for 5 s", 5000000, {0}},
+    {"tree, the paper's topologies", 0, {.kind = TOPOLOGY_TREE}},
+    {"mesh of groups", 0, {.joins = GROUP_UNION_MESH}},
+    {"tree, a corner of each pair dead", 0, {.damage = GROUP_UNION_CORNERS}},
+    {"the same, the paper's topologies", 0, {.kind = TOPOLOGY_TREE, .damage = GROUP_UNION_CORNERS}},
+    {"mesh, a corner of each pair dead", 0, {.joins = GROUP_UNION_MESH, .damage = GROUP_UNION_CORNERS}},
+    {"tree, corners dead, repaired", 0, {.damage = GROUP_UNION_CORNERS, .is_repaired = true}},
+    {"tree, 5 % dead", 0, {.damage = GROUP_UNION_DEAD}},
+    {"the same, the paper's topologies", 0, {.kind = TOPOLOGY_TREE, .damage = GROUP_UNION_DEAD}},
+    {"mesh, 5 % dead", 0, {.joins = GROUP_UNION_MESH, .damage = GROUP_UNION_DEAD}},
+    {"tree, 5 % dead, repaired", 0, {.damage = GROUP_UNION_DEAD, .is_repaired = true}},
+    {"mesh, 5 % dead, repaired",
+     0,
+     {.joins = GROUP_UNION_MESH, .damage = GROUP_UNION_DEAD, .is_repaired = true}},
 };
 
 static void write_way_columns(struct report *report) {
@@ -215,19 +185,11 @@ static void write_way_columns(struct report *report) {
 
 static enum err run_way(const struct way *way, const struct experiment_args *args, struct report *report,
                         struct err_detail *detail) {
-    struct group_union_config config = {
-        .seed = args->seed,
-        .replicas_count = args->nodes != 0 ? args->nodes : REPLICAS_DEFAULT,
-        .group_size = way->group_size,
-        .joins = way->joins,
-        .kind = way->kind,
-        .damage = way->damage,
-        .dead_ppm = DEAD_PPM,
-        .is_repaired = way->is_repaired,
-    };
-    if (way->replicas_count != 0) {
-        config.replicas_count = way->replicas_count;
-    }
+    struct group_union_config config = way->config;
+    config.seed = args->seed;
+    config.dead_ppm = DEAD_PPM;
+    config.replicas_count = config.replicas_count != 0 ? config.replicas_count : args->nodes;
+    config.group_size = config.group_size != 0 ? config.group_size : GROUP_SIZE;
     struct outcome outcome = {0};
     enum err err = run_union(&config, way->gather_us, &report->digest, &outcome, detail);
     if (err != ERR_OK) {
@@ -288,14 +250,14 @@ static enum err look_for_cut(const struct group_union_config *config, struct cut
 static enum err run_cuts(enum group_union_joins joins, const struct experiment_args *args,
                          struct report *report) {
     struct group_union_config config = {
-        .replicas_count = args->nodes != 0 ? args->nodes : REPLICAS_DEFAULT,
+        .replicas_count = args->nodes,
         .group_size = GROUP_SIZE,
         .joins = joins,
         .damage = GROUP_UNION_DEAD,
         .dead_ppm = DEAD_PPM,
         .is_repaired = true,
     };
-    uint32_t runs = args->runs != 0 ? args->runs : WORLDS_DEFAULT;
+    uint32_t runs = args->runs;
     struct cuts cuts = {0};
     for (uint32_t run = 0; run < runs; run++) {
         config.seed = args->seed + run;

@@ -96,7 +96,6 @@ static void group_rivals_anneal(const struct costs *costs, uint64_t cost_us, str
 }
 
 enum {
-    RUNS_DEFAULT = 50,
     SIZES_COUNT = 5,
     ANNEALED_ALL_MAX = 50, /* members; beyond, only some groups */
     ANNEALED_SHARE = 10,
@@ -148,11 +147,11 @@ static void topology_add(struct bench *bench, enum way way, struct digest *diges
     digest_u64(digest, propagation_us);
 }
 
-static bool topology_compare(struct bench *bench, enum group_costs_world world, uint32_t members_count,
-                             uint64_t seed, uint32_t run, struct digest *digest) {
+static bool topology_compare(struct bench *bench, const struct experiment_args *args, uint32_t members_count,
+                             uint32_t run, struct digest *digest) {
     struct prng prng;
-    prng_init_stream(&prng, seed, (uint64_t)members_count << 32 | run);
-    group_costs_make(world, &prng, members_count, &bench->costs);
+    prng_init_stream(&prng, args->seed, (uint64_t)members_count << 32 | run);
+    group_costs_make((enum group_costs_world)args->variant, &prng, members_count, &bench->costs);
     struct topology_rules tree = {.kind = TOPOLOGY_TREE};
     struct topology_rules sparse = {.kind = TOPOLOGY_SPARSE};
     topology_make(&tree, &bench->costs, &bench->work, &bench->graph);
@@ -197,13 +196,11 @@ static void write_rows(struct report *report, const struct bench *bench, uint32_
     }
 }
 
-static enum err run_size(struct bench *bench, enum group_costs_world world, uint32_t members_count,
-                         const struct experiment_args *args, struct report *report,
-                         struct err_detail *detail) {
+static enum err run_size(struct bench *bench, uint32_t members_count, const struct experiment_args *args,
+                         struct report *report, struct err_detail *detail) {
     memset(bench->sums, 0, sizeof bench->sums);
-    uint32_t runs = args->runs == 0 ? RUNS_DEFAULT : args->runs;
-    for (uint32_t run = 0; run < runs; run++) {
-        if (!topology_compare(bench, world, members_count, args->seed, run, &report->digest)) {
+    for (uint32_t run = 0; run < args->runs; run++) {
+        if (!topology_compare(bench, args, members_count, run, &report->digest)) {
             return err_set(detail, ERR_MISMATCH, "seed %llu, run %u: %u members break their rules",
                            (unsigned long long)args->seed, run, members_count);
         }
@@ -212,14 +209,14 @@ static enum err run_size(struct bench *bench, enum group_costs_world world, uint
     return report->err;
 }
 
-static enum err run_world(enum group_costs_world world, const struct experiment_args *args,
-                          struct report *report, struct err_detail *detail) {
+enum err experiment_group_topology(const struct experiment_args *args, struct report *report,
+                                   struct err_detail *detail) {
     static const char *const titles[] = {
         [GROUP_COSTS_SITES] = "Update topologies of groups at sites",
         [GROUP_COSTS_PLANE] = "Update topologies of groups in a plane",
         [GROUP_COSTS_RANDOM] = "Update topologies of groups with random costs",
     };
-    write_columns(report, titles[world]);
+    write_columns(report, titles[args->variant]);
     if (args->nodes != 0 && (args->nodes < 3 || args->nodes > GROUP_MEMBERS_MAX)) {
         return err_set(detail, ERR_INVALID, "groups have 3 to %d members", GROUP_MEMBERS_MAX);
     }
@@ -228,27 +225,9 @@ static enum err run_world(enum group_costs_world world, const struct experiment_
         return ERR_MEMORY;
     }
     enum err err = ERR_OK;
-    if (args->nodes != 0) {
-        err = run_size(bench, world, args->nodes, args, report, detail);
-    }
-    for (unsigned i = 0; i < SIZES_COUNT && args->nodes == 0 && err == ERR_OK; i++) {
-        err = run_size(bench, world, sizes[i], args, report, detail);
+    for (unsigned i = 0; i < (args->nodes != 0 ? 1 : SIZES_COUNT) && err == ERR_OK; i++) {
+        err = run_size(bench, args->nodes != 0 ? args->nodes : sizes[i], args, report, detail);
     }
     free(bench);
     return err;
-}
-
-enum err experiment_group_topology(const struct experiment_args *args, struct report *report,
-                                   struct err_detail *detail) {
-    return run_world(GROUP_COSTS_SITES, args, report, detail);
-}
-
-enum err experiment_group_topology_plane(const struct experiment_args *args, struct report *report,
-                                         struct err_detail *detail) {
-    return run_world(GROUP_COSTS_PLANE, args, report, detail);
-}
-
-enum err experiment_group_topology_random(const struct experiment_args *args, struct report *report,
-                                          struct err_detail *detail) {
-    return run_world(GROUP_COSTS_RANDOM, args, report, detail);
 }

@@ -92,9 +92,14 @@ static enum err traffic_run_all(const struct experiment_args *args, bool rejoins
     return ERR_OK;
 }
 
-static enum err show_trace(const struct experiment_args *args, bool rejoins, struct report *report,
+static enum err show_trace(const struct experiment_args *args, struct report *report,
                            struct err_detail *detail) {
     struct trace traces[SIZES_COUNT] = {0};
+    bool rejoins = args->variant == EXPERIMENT_TRAFFIC_REJOIN;
+    report_init(report,
+                rejoins ? "Traffic of a group of which one leaves and re-joins every hour (Figure 3)"
+                        : "Traffic of a group, by 15 minutes (Figure 2)",
+                "MB");
     REPORT_COLUMNS(report, {"hour", 2, REPORT_X}, {"5 replicas", 3, REPORT_Y}, {"10 replicas", 3, REPORT_Y},
                    {"20 replicas", 3, REPORT_Y}, {"packets, 5", 0, REPORT_SHOWN},
                    {"packets, 10", 0, REPORT_SHOWN}, {"packets, 20", 0, REPORT_SHOWN});
@@ -111,18 +116,6 @@ static enum err show_trace(const struct experiment_args *args, bool rejoins, str
     return err != ERR_OK ? err : report->err;
 }
 
-enum err experiment_group_traffic(const struct experiment_args *args, struct report *report,
-                                  struct err_detail *detail) {
-    report_init(report, "Traffic of a group, by 15 minutes (Figure 2)", "MB");
-    return show_trace(args, false, report, detail);
-}
-
-enum err experiment_group_traffic_rejoin(const struct experiment_args *args, struct report *report,
-                                         struct err_detail *detail) {
-    report_init(report, "Traffic of a group of which one leaves and re-joins every hour (Figure 3)", "MB");
-    return show_trace(args, true, report, detail);
-}
-
 static double sum_megabytes(const struct trace *trace, uint32_t from, uint32_t to) {
     double sum = 0;
     for (uint32_t quarter = from; quarter < to; quarter++) {
@@ -136,8 +129,8 @@ static double later_megabytes(const struct trace *trace) {
            (QUARTERS_COUNT - FAST_QUARTERS);
 }
 
-enum err experiment_group_traffic_sums(const struct experiment_args *args, struct report *report,
-                                       struct err_detail *detail) {
+static enum err show_sums(const struct experiment_args *args, struct report *report,
+                          struct err_detail *detail) {
     struct trace traces[SIZES_COUNT] = {0};
     struct trace rejoins[SIZES_COUNT] = {0};
     report_init(report, "Traffic of a group in 90 minutes", "MB");
@@ -152,4 +145,9 @@ enum err experiment_group_traffic_sums(const struct experiment_args *args, struc
                        later_megabytes(&traces[i]), is_stated ? 1 : NAN, later_megabytes(&rejoins[i]));
     }
     return err != ERR_OK ? err : report->err;
+}
+
+enum err experiment_group_traffic(const struct experiment_args *args, struct report *report,
+                                  struct err_detail *detail) {
+    return (args->variant == EXPERIMENT_TRAFFIC_SUMS ? show_sums : show_trace)(args, report, detail);
 }

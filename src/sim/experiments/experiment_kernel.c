@@ -124,7 +124,6 @@ enum err experiment_kernel_network(const struct experiment_args *args, struct re
                    {"duplicates asked", 1, REPORT_SHOWN}, {"duplicates", 2, REPORT_Y},
                    {"latency asked (ms)", 2, REPORT_SHOWN}, {"latency (ms)", 2, REPORT_SHOWN},
                    {"probes", 0, REPORT_SHOWN});
-    uint32_t runs = args->runs == 0 ? 4 : args->runs;
     for (uint32_t i = 0; i < sizeof loss_percent / sizeof loss_percent[0]; i++) {
         struct network_dials dials = {
             .latency_us = 10000 * (i + 1),
@@ -132,8 +131,8 @@ enum err experiment_kernel_network(const struct experiment_args *args, struct re
             .loss_ppm = 10000 * loss_percent[i],
             .duplicate_ppm = 5000 * loss_percent[i],
         };
-        struct probe_sums sums = {.nodes_count = args->nodes == 0 ? 200 : args->nodes};
-        for (uint32_t run = 0; run < runs; run++) {
+        struct probe_sums sums = {.nodes_count = args->nodes};
+        for (uint32_t run = 0; run < args->runs; run++) {
             enum err err = probe(args->seed + run, &dials, &sums, &report->digest);
             if (err != ERR_OK) {
                 return err_set(detail, err, "%s", err_text(err));
@@ -282,15 +281,13 @@ enum err experiment_kernel_disk(const struct experiment_args *args, struct repor
                    {"acknowledged", 0, REPORT_SHOWN}, {"acknowledged lost", 0, REPORT_Y},
                    {"unsynced", 0, REPORT_SHOWN}, {"unsynced lost (%)", 1, REPORT_Y},
                    {"torn tails (%)", 1, REPORT_Y});
-    uint32_t disks_count = args->nodes == 0 ? 50 : args->nodes;
-    uint32_t lives_count = args->runs == 0 ? 20 : args->runs;
     for (uint32_t i = 0; i < sizeof lost_percent / sizeof lost_percent[0]; i++) {
         uint32_t ppm = 10000 * lost_percent[i];
         struct disk_dials dials = {.write_lost_ppm = ppm / 2, .write_torn_ppm = ppm, .entry_lost_ppm = ppm};
         struct log_sums sums = {0};
-        for (uint32_t disk = 0; disk < disks_count; disk++) {
+        for (uint32_t disk = 0; disk < args->nodes; disk++) {
             uint64_t seed = args->seed + disk;
-            enum err err = run_log(seed, lives_count, &dials, &sums, &report->digest);
+            enum err err = run_log(seed, args->runs, &dials, &sums, &report->digest);
             if (err != ERR_OK) {
                 return err_set(detail, err, "seed %llu: %s", (unsigned long long)seed, err_text(err));
             }

@@ -10,7 +10,7 @@
 #include "crawl/rules/revisit.h"
 #include "sim/experiments/experiment.h"
 
-enum { DAYS = 365, PAGES_DEFAULT = 1000, RUNS_DEFAULT = 4 };
+enum { DAYS = 365 };
 static const uint64_t DAY_US = UINT64_C(86400) * 1000000;
 static const uint64_t HOUR_US = UINT64_C(3600) * 1000000;
 
@@ -92,10 +92,8 @@ static void watch_page(struct page *page, uint32_t target_percent, struct visit_
 /* The pages of one rate, the same ones for every policy. */
 static void watch_rate(const struct experiment_args *args, uint32_t rate, uint32_t target_percent,
                        struct visit_sums *sums) {
-    uint64_t pages_count =
-        (uint64_t)(args->nodes == 0 ? PAGES_DEFAULT : args->nodes) * rates[rate].share_percent;
-    uint32_t runs = args->runs == 0 ? RUNS_DEFAULT : args->runs;
-    for (uint32_t run = 0; run < runs; run++) {
+    uint64_t pages_count = (uint64_t)args->nodes * rates[rate].share_percent;
+    for (uint32_t run = 0; run < args->runs; run++) {
         for (uint64_t i = 0; i < (pages_count + 99) / 100; i++) {
             struct page page;
             page_init(&page, args->seed + run, (uint64_t)rate << 32 | i,

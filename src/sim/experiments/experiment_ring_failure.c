@@ -5,7 +5,7 @@
 #include "sim/experiments/experiment.h"
 #include "sim/experiments/ring_lookups.h"
 
-enum { FINGERS_COUNT = 24, NODES_DEFAULT = 20000, LOOKUPS_DEFAULT = 100000 };
+enum { FINGERS_COUNT = 24, NODES_EXPECTED = 20000 };
 
 static enum err ask_living(struct ring_lookups *lookups) {
     struct ring_world *world = lookups->world;
@@ -35,23 +35,22 @@ static void kill(struct ring_world *world, uint32_t count) {
     ring_world_list_members(world);
 }
 
-static enum err run_failure(const struct experiment_args *args, uint32_t nodes_count, unsigned percent,
+static enum err run_failure(const struct experiment_args *args, unsigned percent,
                             struct ring_lookups *lookups, struct report *report) {
     struct sim_config sim = {
         .seed = args->seed,
-        .nodes_max = nodes_count,
+        .nodes_max = args->nodes,
         .network = {.latency_us = 20000, .jitter_us = 20000},
     };
     struct ring_config config = {.list_size = RING_LIST_MAX, .table_capacity = 64, .lookups_max = 16};
     struct ring_world world;
     enum err err = ring_world_init(&world, &sim, &config);
-    err = err != ERR_OK ? err
-                        : ring_lookups_init(lookups, &world, args->runs == 0 ? LOOKUPS_DEFAULT : args->runs);
+    err = err != ERR_OK ? err : ring_lookups_init(lookups, &world, args->runs);
     if (err == ERR_OK) {
         world.fingers_count = FINGERS_COUNT;
-        ring_world_install(&world, nodes_count);
+        ring_world_install(&world, args->nodes);
         err = sim_run_until(world.sim, 5 * SIM_SECOND_US);
-        kill(&world, (uint32_t)((uint64_t)nodes_count * percent / 100));
+        kill(&world, (uint32_t)((uint64_t)args->nodes * percent / 100));
         err = err != ERR_OK ? err : ask_living(lookups);
     }
     sim_digest_into(world.sim, &report->digest);
@@ -69,17 +68,17 @@ enum err experiment_ring_failure(const struct experiment_args *args, struct repo
                    {"stale", 0, REPORT_SHOWN}, {"expected", 0, REPORT_SHOWN}, {"mean", 2, REPORT_Y},
                    {"expected mean", 1, REPORT_Y_EXPECTED}, {"99 %", 0, REPORT_Y},
                    {"seconds", 2, REPORT_SHOWN}, {"slowest (s)", 1, REPORT_SHOWN});
-    uint32_t nodes_count = args->nodes == 0 ? NODES_DEFAULT : args->nodes;
+    (void)detail;
     for (unsigned i = 0; i < sizeof percents / sizeof percents[0]; i++) {
         struct ring_lookups lookups = {0};
-        enum err err = run_failure(args, nodes_count, percents[i], &lookups, report);
+        enum err err = run_failure(args, percents[i], &lookups, report);
         if (err != ERR_OK) {
-            return experiment_fail(args, err, detail);
+            return err;
         }
-        REPORT_NUMBERS(report, percents[i], nodes_count, lookups.asked_count, (double)lookups.wrong_count,
+        REPORT_NUMBERS(report, percents[i], args->nodes, lookups.asked_count, (double)lookups.wrong_count,
                        (double)(lookups.asked_count - lookups.found_count), (double)lookups.stale_count, 0,
                        ring_lookups_mean_hops(&lookups),
-                       percents[i] == 50 && nodes_count == NODES_DEFAULT ? 8.3 : NAN,
+                       percents[i] == 50 && args->nodes == NODES_EXPECTED ? 8.3 : NAN,
                        ring_lookups_percentile(&lookups, 99),
                        (double)lookups.took_us_sum / 1e6 / (double)lookups.found_count,
                        (double)lookups.took_us_max / 1e6);

@@ -6,7 +6,7 @@
 #include "sim/experiments/copies_model.h"
 #include "sim/experiments/experiment.h"
 
-enum { RUNS_DEFAULT = 10, COPIES = 3, REFILL_NODES = 8, REFILL_CAPTURES = 180000 };
+enum { COPIES = 3, REFILL_NODES = 8, REFILL_CAPTURES = 180000 };
 static const uint64_t SECOND_US = 1000000;
 
 static const struct copies_model_config COMMON = {
@@ -41,16 +41,16 @@ static void heal_take(const struct copies_model *world, uint32_t runs, struct ou
     outcome->handed_count += (double)world->counts.handed_count / runs;
 }
 
-static enum err heal_run(struct copies_model_config config, uint64_t seed, uint32_t runs,
+static enum err heal_run(struct copies_model_config config, const struct experiment_args *args,
                          struct report *report, struct outcome *ret_outcome, struct err_detail *detail) {
     *ret_outcome = (struct outcome){0};
-    for (uint32_t i = 0; i < runs; i++) {
+    for (uint32_t i = 0; i < args->runs; i++) {
         struct copies_model world;
-        config.seed = seed + i;
+        config.seed = args->seed + i;
         enum err err = copies_model_init(&world, &config);
         err = err != ERR_OK ? err : copies_model_run(&world);
         if (err == ERR_OK) {
-            heal_take(&world, runs, ret_outcome);
+            heal_take(&world, args->runs, ret_outcome);
             copies_model_digest(&world, &report->digest);
         }
         copies_model_done(&world);
@@ -67,7 +67,6 @@ static void write_times(struct report *report, const struct outcome *outcome) {
 
 enum err experiment_ring_heal(const struct experiment_args *args, struct report *report,
                               struct err_detail *detail) {
-    uint32_t runs = args->runs > 0 ? args->runs : RUNS_DEFAULT;
     report_init(report, "After a cut in halves, until every capture is with its holders", "seconds");
     REPORT_COLUMNS(report, {"nodes", 0, REPORT_X_LOGARITHMIC}, {"patient: 99 % (s)", 1, REPORT_SHOWN},
                    {"patient: all (s)", 1, REPORT_Y}, {"longest", 1, REPORT_SHOWN},
@@ -83,9 +82,9 @@ enum err experiment_ring_heal(const struct experiment_args *args, struct report 
         config.late_count = 25 * nodes;
         config.cut_us = 600 * SECOND_US;
         config.is_patient = true;
-        enum err err = heal_run(config, args->seed, runs, report, &patient, detail);
+        enum err err = heal_run(config, args, report, &patient, detail);
         config.is_patient = false;
-        err = err != ERR_OK ? err : heal_run(config, args->seed, runs, report, &outcome, detail);
+        err = err != ERR_OK ? err : heal_run(config, args, report, &outcome, detail);
         if (err != ERR_OK) {
             return err;
         }
@@ -101,7 +100,6 @@ enum err experiment_ring_heal(const struct experiment_args *args, struct report 
 enum err experiment_ring_refill(const struct experiment_args *args, struct report *report,
                                 struct err_detail *detail) {
     static const uint32_t paces[] = {200, 500, 1000, 2000, 5000};
-    uint32_t runs = args->runs > 0 ? args->runs : RUNS_DEFAULT;
     report_init(report, "After the loss of a disk, until its captures are back", "seconds");
     REPORT_COLUMNS(report, {"fetches a second", 0, REPORT_X_LOGARITHMIC}, {"captures", 0, REPORT_SHOWN},
                    {"at full pace (s)", 0, REPORT_Y_EXPECTED}, {"patient (s)", 0, REPORT_Y},
@@ -116,9 +114,9 @@ enum err experiment_ring_refill(const struct experiment_args *args, struct repor
         config.fetches_per_s = paces[i];
         config.loses_disk = true;
         config.is_patient = true;
-        enum err err = heal_run(config, args->seed, runs, report, &patient, detail);
+        enum err err = heal_run(config, args, report, &patient, detail);
         config.is_patient = false;
-        err = err != ERR_OK ? err : heal_run(config, args->seed, runs, report, &outcome, detail);
+        err = err != ERR_OK ? err : heal_run(config, args, report, &outcome, detail);
         if (err != ERR_OK) {
             return err;
         }

@@ -14,7 +14,6 @@ enum {
     MISHAPS_COUNT = 20, /* of a run: a node joins, or some crash */
     CRASHES_AT_ONCE_MAX = 3,
     ANSWER_US_MAX = 1000000,
-    RUNS_DEFAULT = 2000,
 };
 static const uint64_t PAUSE_US = 1000000; /* between two mishaps, mean */
 static const uint64_t PAUSE_US_SHORT = 50000;
@@ -263,11 +262,11 @@ static void invariants_write_row(struct report *report, const char *name, const 
 }
 
 static enum err run_breakage(const struct experiment_args *args, enum invariants_breakage breakage,
-                             uint32_t runs_count, struct report *report, struct err_detail *detail) {
+                             struct report *report, struct err_detail *detail) {
     static const char *const names[] = {"Zave's rules", "without the guard", "without padding"};
     static const double expected[] = {0, 0.35, -1};
     struct invariants_sums sums = {0};
-    for (uint32_t i = 0; i < runs_count; i++) {
+    for (uint32_t i = 0; i < args->runs; i++) {
         enum err err = run_seed(args->seed + i, args->nodes, breakage, &sums, &report->digest);
         if (err != ERR_OK) {
             return err_set(detail, err, "seed %llu: %s", (unsigned long long)(args->seed + i), err_text(err));
@@ -291,11 +290,10 @@ enum err experiment_ring_invariants(const struct experiment_args *args, struct r
                    {"violations", 0, REPORT_SHOWN}, {"runs with a violation (%)", 2, REPORT_Y},
                    {"with two rings (%)", 2, REPORT_SHOWN}, {"expected (%)", 2, REPORT_SHOWN},
                    {"not ideal again (%)", 2, REPORT_SHOWN}, {"ideal after (s)", 1, REPORT_SHOWN});
-    uint32_t runs_count = args->runs == 0 ? RUNS_DEFAULT : args->runs;
     enum err err = ERR_OK;
     for (unsigned breakage = 0; breakage < BREAKAGES_COUNT && err == ERR_OK; breakage++) {
         if (args->breakage == NULL || strcmp(args->breakage, experiment_ring_breakages[breakage]) == 0) {
-            err = run_breakage(args, breakage, runs_count, report, detail);
+            err = run_breakage(args, breakage, report, detail);
         }
     }
     return err;

@@ -14,13 +14,11 @@
 #include "sim/world/sim.h"
 
 enum {
-    NODES_DEFAULT = 20000,
     HOLDERS_COUNT = 3,
     LINKS_PER_ARC = 16,
     HOSTS_COUNT = 20000,
     WALKERS_COUNT = 16,
     SENT_COUNT = 1 << 18,
-    ROUNDS_MAX = 3,            /* with a cache: the last one counts, when it is warm */
     DATAGRAM_SIZE = 60 + 28,   /* around a message: sealing, UDP and IP */
     THESIS_RPC_SIZE = 100,     /* of a lookup */
     THESIS_HEADER_SIZE = 60,   /* of a message with links */
@@ -419,7 +417,7 @@ static enum err add_nodes(struct links_world *world) {
 }
 
 static enum err world_init(struct links_world *world, const struct experiment_args *args, bool has_cache) {
-    uint32_t nodes_count = args->nodes > 0 ? args->nodes : NODES_DEFAULT;
+    uint32_t nodes_count = args->nodes;
     *world = (struct links_world){.nodes_count = nodes_count, .has_cache = has_cache};
     struct link_relay_config largest = {.holders_count = HOLDERS_COUNT, .walkers_count = WALKERS_COUNT};
     struct sim_config sim = {
@@ -567,7 +565,7 @@ static enum err run_world(const struct experiment_args *args, bool has_cache, st
     struct links_result result = {0};
     enum err err = world_init(&world, args, has_cache);
     err = err != ERR_OK ? err : sim_run_until(world.sim, 0);
-    uint32_t rounds = !has_cache ? 1 : args->runs > 0 ? args->runs : ROUNDS_MAX;
+    uint32_t rounds = has_cache ? args->runs : 1; /* the last one counts, when the cache is warm */
     for (uint32_t i = 0; i < rounds && err == ERR_OK; i++) {
         err = run_round(&world, &result, detail);
     }

@@ -12,7 +12,6 @@ enum {
     FINGERS_COUNT = 24,
     EXPERTS_COUNT = 16, /* nodes that know everybody, and ask */
     FIND_RATE = 500,
-    LOOKUPS_DEFAULT = 4000,
     KINDS_COUNT = 3,
 };
 static const uint64_t NEVER_US = UINT64_C(1) << 50;
@@ -117,7 +116,7 @@ static enum err run_static(const struct experiment_args *args, uint32_t nodes_co
     };
     struct ring_world world;
     struct ring_lookups *lookups = &result->lookups;
-    uint32_t lookups_count = args->runs == 0 ? LOOKUPS_DEFAULT : args->runs;
+    uint32_t lookups_count = args->runs;
     if (!kind->with_table && lookups_count > nodes_count) {
         lookups_count = nodes_count; /* one each: a node that has asked has learnt more than its fingers */
     }

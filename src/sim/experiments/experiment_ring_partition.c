@@ -15,8 +15,6 @@ enum {
     LOOKUPS_COUNT = 200,
     SHARE = 4, /* one in so many nodes or links has the trouble */
     LIARS_SHARE = 8,
-    RUNS_DEFAULT = 5,
-    NODES_DEFAULT = 64,
 };
 static const uint64_t TROUBLE_US = 180 * UINT64_C(1000000);
 static const uint64_t HEALED_US = 1800 * UINT64_C(1000000);
@@ -323,18 +321,16 @@ enum err experiment_ring_partition(const struct experiment_args *args, struct re
                    {"expected", 0, REPORT_SHOWN}, {"lies", 0, REPORT_SHOWN},
                    {"refused messages", 0, REPORT_SHOWN}, {"unasked answers", 0, REPORT_SHOWN},
                    {"to nobody", 0, REPORT_SHOWN});
-    uint32_t nodes_count = args->nodes == 0 ? NODES_DEFAULT : args->nodes;
-    uint32_t runs_count = args->runs == 0 ? RUNS_DEFAULT : args->runs;
     for (unsigned i = 0; i < TROUBLES_COUNT; i++) {
         struct partition_sums sums = {0};
-        for (uint32_t j = 0; j < runs_count; j++) {
+        for (uint32_t j = 0; j < args->runs; j++) {
             struct err_detail why = {0};
-            enum err err = partition_run(args->seed + j, nodes_count, &troubles[i], &sums, report, &why);
+            enum err err = partition_run(args->seed + j, args->nodes, &troubles[i], &sums, report, &why);
             if (err != ERR_OK) {
                 return err_set(detail, err, "%s: %s", troubles[i].name, err_detail_text(&why, err));
             }
         }
-        partition_write_row(report, &troubles[i], runs_count, &sums);
+        partition_write_row(report, &troubles[i], args->runs, &sums);
     }
     return report->err;
 }

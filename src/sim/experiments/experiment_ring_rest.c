@@ -7,7 +7,6 @@
 
 enum {
     FINGERS_COUNT = 20,
-    MINUTES_DEFAULT = 10,
     OVERHEAD_SIZE = 88, /* of IPv4, UDP and encryption, per message */
 };
 
@@ -45,7 +44,6 @@ enum err experiment_ring_rest(const struct experiment_args *args, struct report 
                    {"messages per node and minute", 1, REPORT_SHOWN}, {"messages alone", 3, REPORT_Y},
                    {"with IP, UDP, encryption", 3, REPORT_Y}, {"target", 1, REPORT_Y_EXPECTED});
     unsigned sizes_count = args->nodes > 0 ? 1 : sizeof sizes / sizeof sizes[0];
-    uint32_t minutes = args->runs == 0 ? MINUTES_DEFAULT : args->runs;
     for (unsigned i = 0; i < sizes_count; i++) {
         struct sim_config sim = {
             .seed = args->seed,
@@ -55,7 +53,7 @@ enum err experiment_ring_rest(const struct experiment_args *args, struct report 
         struct ring_config config = {.list_size = 8, .table_capacity = 64, .lookups_max = 2};
         struct ring_world world;
         enum err err = ring_world_init(&world, &sim, &config);
-        err = err != ERR_OK ? err : rest(&world, minutes, report, detail);
+        err = err != ERR_OK ? err : rest(&world, args->runs, report, detail);
         sim_digest_into(world.sim, &report->digest);
         ring_world_done(&world);
         if (err != ERR_OK) {
