@@ -27,13 +27,11 @@ static struct group_spread_result spread(const struct group_union_config *config
     return result;
 }
 
-static uint32_t count_apart(const struct group_union *whole) {
-    uint32_t queue[REPLICAS_COUNT];
-    uint32_t hops[REPLICAS_COUNT];
+static uint32_t count_apart(struct group_union *whole) {
     uint32_t count = 0;
-    group_union_walk(whole, whole->origin, queue, hops);
+    group_union_walk(whole, whole->origin);
     for (uint32_t i = 0; i < REPLICAS_COUNT; i++) {
-        count += !whole->replicas[i].is_dead && hops[i] == UINT32_MAX ? 1 : 0;
+        count += !whole->replicas[i].is_dead && whole->hops[i] == UINT32_MAX ? 1 : 0;
     }
     return count;
 }

@@ -22,7 +22,7 @@ static struct peer world_peer_of(uint32_t node) {
 
 static enum err crowd_world_program_init(void *memory, const struct birth *birth) {
     struct crowd_state *state = memory;
-    struct crowd_world *world = *(struct crowd_world *const *)birth->config; /* made when it is born */
+    struct crowd_world *world = birth->config;
     struct crowd_config config = world->config;
     config.self = (struct peer){.address = birth->address};
     config.seed = birth->seed;
@@ -128,7 +128,6 @@ static void take_lost(struct crowd_state *state, const struct event *event, stru
 
 static void join_again(struct crowd_state *state, const struct event *event, struct outbox *out) {
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
-    state->world->counts.alone_count++;
     if (state->world->joins_again) {
         world_tell(state, event, CROWD_JOIN, 0, write_contacts(state->world, state->index, memory), out);
     }
@@ -226,31 +225,23 @@ enum err crowd_world_init(struct crowd_world *world, const struct sim_config *si
     prng_init_stream(&world->prng, sim->seed, 7);
     size_t count = sim->nodes_max;
     world->sim = sim_new(sim);
-    world->self = calloc(1, sizeof *world->self);
     world->parts = calloc(count, sizeof *world->parts);
     world->has_object = calloc(count, sizeof *world->has_object);
     world->is_joining = calloc(count, sizeof *world->is_joining);
     world->searches = calloc(count, sizeof *world->searches);
     world->views = calloc(count * world->config.view_size, sizeof *world->views);
     world->view_counts = calloc(count, sizeof *world->view_counts);
-    if (world->sim == NULL || world->self == NULL || world->parts == NULL || world->has_object == NULL ||
+    if (world->sim == NULL || world->parts == NULL || world->has_object == NULL ||
         world->is_joining == NULL || world->searches == NULL || world->views == NULL ||
         world->view_counts == NULL) {
         return ERR_MEMORY;
     }
-    *world->self = world;
     memset(world->parts, (int)config->part, count);
-    enum err err = ERR_OK;
-    for (uint32_t node = 0; node < count && err == ERR_OK; node++) {
-        uint32_t added;
-        err = sim_add(world->sim, &world->program, world->self, &added);
-    }
-    return err;
+    return sim_add_all(world->sim, &world->program, world);
 }
 
 void crowd_world_done(struct crowd_world *world) {
     sim_free(world->sim);
-    free(world->self);
     free(world->parts);
     free(world->has_object);
     free(world->is_joining);

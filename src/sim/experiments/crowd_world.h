@@ -35,7 +35,6 @@ struct crowd_world_search {
 struct crowd_world_counts {
     uint64_t found_count;
     uint64_t lost_count;
-    uint64_t alone_count;
     uint64_t blamed_count;
     uint64_t answers_count; /* of nodes that were asked for the object */
     uint64_t dropped_count; /* queries, because of drop_ppm */
@@ -46,7 +45,6 @@ struct crowd_world {
     struct crowd_config config; /* of every node; self, seed and part are the node's own */
     struct sim *sim;
     uint32_t nodes_count;
-    struct crowd_world **self;           /* what nodes are born with: constant, leads back to here */
     uint8_t *parts;                      /* [node]: enum crowd_part, from its next life on */
     bool *has_object;                    /* [node]: free to change */
     struct crowd_world_search *searches; /* [node] */

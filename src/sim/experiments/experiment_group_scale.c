@@ -7,8 +7,6 @@
  * (sim/experiments/group_union.h). The first goes through the sizes; the second through other ways to join
  * the same replicas, and through what may fail; the third counts how often too many corners fail at once.
  */
-#include <stdlib.h>
-
 #include "sim/experiments/experiment.h"
 #include "sim/experiments/group_spread.h"
 
@@ -51,23 +49,16 @@ static void write_sizes(struct report *report, const struct group_spread_result 
 }
 
 /* From the farthest to the farthest from it, some times: seldom less than the diameter, and never more. */
-static enum err measure_diameter(const struct group_union *whole, uint32_t *ret_hops) {
-    uint32_t count = whole->config.replicas_count;
-    uint32_t *queue = calloc(count, sizeof *queue);
-    uint32_t *hops = calloc(count, sizeof *hops);
-    enum err err = queue == NULL || hops == NULL ? ERR_MEMORY : ERR_OK;
+static uint32_t measure_diameter(struct group_union *whole) {
     uint32_t from = whole->origin;
     uint32_t most = 0;
-    for (uint32_t sweep = 0; sweep < SWEEPS_COUNT && err == ERR_OK; sweep++) {
-        uint32_t farthest = group_union_walk(whole, from, queue, hops);
+    for (uint32_t sweep = 0; sweep < SWEEPS_COUNT; sweep++) {
+        uint32_t farthest = group_union_walk(whole, from);
         most = farthest > most ? farthest : most;
-        for (from = 0; hops[from] != farthest; from++) {
+        for (from = 0; whole->hops[from] != farthest; from++) {
         }
     }
-    *ret_hops = most;
-    free(hops);
-    free(queue);
-    return err;
+    return most;
 }
 
 struct outcome {
@@ -81,7 +72,7 @@ static enum err run_union(const struct group_union_config *config, uint64_t gath
                           struct outcome *ret_outcome, struct err_detail *detail) {
     struct group_union whole;
     enum err err = group_union_init(&whole, config);
-    err = err != ERR_OK ? err : measure_diameter(&whole, &ret_outcome->diameter);
+    ret_outcome->diameter = err != ERR_OK ? 0 : measure_diameter(&whole);
     ret_outcome->groups_count = whole.groups_count;
     for (unsigned i = 0; i < UPDATES_COUNT && err == ERR_OK; i++) {
         struct group_spread_result *result = &ret_outcome->results[i];
@@ -225,25 +216,19 @@ struct cuts {
 };
 
 static enum err look_for_cut(const struct group_union_config *config, struct cuts *cuts) {
-    uint32_t count = config->replicas_count;
-    uint32_t *queue = calloc(count, sizeof *queue);
-    uint32_t *hops = calloc(count, sizeof *hops);
     struct group_union whole;
     enum err err = group_union_init(&whole, config);
-    err = queue == NULL || hops == NULL ? ERR_MEMORY : err;
     if (err == ERR_OK) {
         uint32_t lost_count = 0;
-        group_union_walk(&whole, whole.origin, queue, hops);
-        for (uint32_t i = 0; i < count; i++) {
-            lost_count += !whole.replicas[i].is_dead && hops[i] == UINT32_MAX ? 1 : 0;
+        group_union_walk(&whole, whole.origin);
+        for (uint32_t i = 0; i < config->replicas_count; i++) {
+            lost_count += !whole.replicas[i].is_dead && whole.hops[i] == UINT32_MAX ? 1 : 0;
         }
         cuts->worlds_count += lost_count > 0 ? 1 : 0;
         cuts->lost_count += lost_count;
         cuts->lost_count_max = lost_count > cuts->lost_count_max ? lost_count : cuts->lost_count_max;
     }
     group_union_done(&whole);
-    free(hops);
-    free(queue);
     return err;
 }
 

@@ -100,12 +100,9 @@ static enum err probe(uint64_t seed, const struct network_dials *dials, struct p
     sums->arrivals = calloc(probes_count, 1);
     enum err err = sums->arrivals == NULL ? ERR_MEMORY : ERR_OK;
     sim_observe(sim, &(struct sim_observer){.context = sums, .notice = on_probe});
+    err = err != ERR_OK ? err : sim_add_all(sim, &prober_program, &sums->nodes_count);
     for (uint32_t i = 0; i < sums->nodes_count && err == ERR_OK; i++) {
-        uint32_t node;
-        err = sim_add(sim, &prober_program, &sums->nodes_count, &node);
-        if (err == ERR_OK) {
-            sim_start_at(sim, node, 0);
-        }
+        sim_start_at(sim, i, 0);
     }
     err = err != ERR_OK ? err : sim_run_until(sim, 60 * SIM_SECOND_US);
     sums->sent_count += probes_count;

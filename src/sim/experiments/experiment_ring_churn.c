@@ -48,12 +48,7 @@ static uint64_t multiply(uint64_t a, uint64_t b) {
 }
 
 static uint64_t churn_square_root(uint64_t value) {
-    uint64_t square = value << FRACTION_BITS;
-    uint64_t root = 0;
-    for (uint64_t bit = UINT64_C(1) << 31; bit > 0; bit /= 2) {
-        root += (root + bit) * (root + bit) <= square ? bit : 0;
-    }
-    return root;
+    return network_square_root(value << FRACTION_BITS);
 }
 
 /* Weibull: an exponential number to the power 1 / 0.7, nearly: 1 + 1/4 + 1/8 + 1/16. */

@@ -29,7 +29,6 @@ struct invariants_run {
     uint64_t down_at_us[NODES_MAX];
     uint32_t joins_count;
     uint32_t crashes_count;
-    uint32_t refused_count;    /* crashes that the assumption did not allow */
     uint64_t shown[NODES_MAX]; /* a hash of what each node showed last */
     enum invariants_breakage breakage;
 };
@@ -39,7 +38,6 @@ struct invariants_sums {
     uint64_t steps_count;
     uint64_t joins_count;
     uint64_t crashes_count;
-    uint64_t refused_count;
     uint64_t violations_count;
     uint64_t split_count; /* of them: two rings */
     uint64_t late_count;  /* runs that did not become ideal */
@@ -101,11 +99,7 @@ static bool may_crash(struct invariants_run *run, uint32_t node) {
 static void crash(struct invariants_run *run) {
     struct ring_world *world = &run->world;
     uint32_t node = (uint32_t)prng_below(&run->prng, world->nodes_count);
-    if (sim_status(world->sim, node) != SIM_UP) {
-        return;
-    }
-    if (!may_crash(run, node)) {
-        run->refused_count++;
+    if (sim_status(world->sim, node) != SIM_UP || !may_crash(run, node)) {
         return;
     }
     run->crashes_count++;
@@ -159,29 +153,6 @@ static enum err mishaps(struct invariants_run *run) {
     return err;
 }
 
-static enum err invariants_heal(struct invariants_run *run, uint64_t *ret_healed_us) {
-    struct sim *sim = run->world.sim;
-    struct network_dials *dials = &sim_network(sim)->dials;
-    dials->loss_ppm = 0;
-    uint64_t start_us = sim_now_us(sim);
-    for (;;) {
-        uint32_t node;
-        const char *reason = ring_world_check_ideal(&run->world, &node);
-        *ret_healed_us = sim_now_us(sim) - start_us;
-        if (reason == NULL) {
-            return ERR_OK;
-        }
-        if (*ret_healed_us > HEALED_US) {
-            sim_fail(sim, node, reason);
-            return ERR_MISMATCH;
-        }
-        enum err err = sim_run_until(sim, sim_now_us(sim) + STABILIZE_US);
-        if (err != ERR_OK) {
-            return err;
-        }
-    }
-}
-
 /* ---- a run ---- */
 
 static struct network_dials draw_network(struct prng *prng) {
@@ -200,7 +171,6 @@ static void invariants_add_up(struct invariants_sums *sums, const struct invaria
     sums->steps_count += sim_counters(run->world.sim)->events_count;
     sums->joins_count += run->joins_count;
     sums->crashes_count += run->crashes_count;
-    sums->refused_count += run->refused_count;
     if (failure == NULL) {
         return;
     }
@@ -240,7 +210,10 @@ static enum err run_seed(uint64_t seed, uint32_t nodes_count, enum invariants_br
     sim_observe(run.world.sim, &(struct sim_observer){.context = &run, .check = check_step});
     uint64_t healed_us = 0;
     err = err != ERR_OK ? err : mishaps(&run);
-    err = err != ERR_OK ? err : invariants_heal(&run, &healed_us);
+    if (err == ERR_OK) {
+        sim_network(run.world.sim)->dials.loss_ppm = 0;
+        err = ring_world_settle(&run.world, STABILIZE_US, HEALED_US, &healed_us);
+    }
     err = err == ERR_MISMATCH ? ERR_OK : err;
     sums->healed_us += healed_us;
     invariants_add_up(sums, &run, seed);

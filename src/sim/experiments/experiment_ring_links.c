@@ -43,9 +43,8 @@ struct found_link {
 struct links_world {
     struct sim *sim;
     struct program program;
-    struct links_world **self; /* what nodes are born with */
-    struct vnode *places;      /* by ID */
-    uint32_t *node_of;         /* [position]: of places */
+    struct vnode *places; /* by ID */
+    uint32_t *node_of;    /* [position]: of places */
     uint32_t nodes_count;
     bool has_cache;
     struct links_code *code;
@@ -285,7 +284,7 @@ static void find_links(struct links_world *world, const struct link_relay *link_
 
 static enum err links_program_init(void *memory, const struct birth *birth) {
     struct links_state *state = memory;
-    struct links_world *world = *(struct links_world *const *)birth->config;
+    struct links_world *world = birth->config;
     bool is_sender = birth->index == 0;
     struct link_relay_config config = {
         .self = {.address = birth->address},
@@ -394,17 +393,15 @@ static int compare_sorting(const void *a, const void *b) {
 }
 
 static enum err add_nodes(struct links_world *world) {
-    enum err err = ERR_OK;
     struct sorting *all = calloc(world->nodes_count, sizeof *all);
     if (all == NULL) {
         return ERR_MEMORY;
     }
+    enum err err = sim_add_all(world->sim, &world->program, world);
     for (uint32_t i = 0; i < world->nodes_count && err == ERR_OK; i++) {
-        uint32_t node;
         all[i].node = i;
         all[i].place.peer.address = sim_address(i);
         all[i].place.id = ring_id_of_node(&world->sha256, &all[i].place.peer.address, 0);
-        err = sim_add(world->sim, &world->program, world->self, &node);
         sim_start_at(world->sim, i, 0);
     }
     qsort(all, world->nodes_count, sizeof *all, compare_sorting);
@@ -433,18 +430,16 @@ static enum err world_init(struct links_world *world, const struct experiment_ar
     };
     world->links_max = nodes_count * LINKS_PER_ARC * 5 / 4 + 16;
     world->sim = sim_new(&sim);
-    world->self = calloc(1, sizeof *world->self);
     world->places = calloc(nodes_count, sizeof *world->places);
     world->node_of = calloc(nodes_count, sizeof *world->node_of);
     world->links = calloc(world->links_max, sizeof *world->links);
     world->text = malloc((size_t)world->links_max * URLS_SIZE_MAX * 2);
     world->code = links_code_new();
-    if (world->sim == NULL || world->self == NULL || world->places == NULL || world->node_of == NULL ||
-        world->links == NULL || world->text == NULL || world->code == NULL ||
-        sha256_init(&world->sha256) != ERR_OK || !urls_init(&world->urls, args->seed, HOSTS_COUNT)) {
+    if (world->sim == NULL || world->places == NULL || world->node_of == NULL || world->links == NULL ||
+        world->text == NULL || world->code == NULL || sha256_init(&world->sha256) != ERR_OK ||
+        !urls_init(&world->urls, args->seed, HOSTS_COUNT)) {
         return ERR_MEMORY;
     }
-    *world->self = world;
     sim_observe(world->sim,
                 &(struct sim_observer){.context = world, .notice = links_on_notice, .check = on_check});
     return add_nodes(world);
@@ -457,7 +452,6 @@ static void world_done(struct links_world *world) {
         sha256_done(&world->sha256);
     }
     urls_done(&world->urls);
-    free(world->self);
     free(world->places);
     free(world->node_of);
     free(world->links);

@@ -178,27 +178,6 @@ static const char *check_step(void *context, const struct sim *sim, uint32_t nod
     return ring_liars_has(&world->liars, node) ? NULL : ring_world_check_node(world, node);
 }
 
-static enum err partition_heal(struct ring_world *world, struct partition_sums *sums) {
-    uint64_t start_us = sim_now_us(world->sim);
-    for (;;) {
-        uint32_t node;
-        const char *reason = ring_world_check_ideal(world, &node);
-        uint64_t took_us = sim_now_us(world->sim) - start_us;
-        if (reason == NULL) {
-            sums->healed_us += took_us;
-            return ERR_OK;
-        }
-        if (took_us > HEALED_US) {
-            sim_fail(world->sim, node, reason);
-            return ERR_MISMATCH;
-        }
-        enum err err = sim_run_until(world->sim, sim_now_us(world->sim) + SIM_SECOND_US);
-        if (err != ERR_OK) {
-            return err;
-        }
-    }
-}
-
 /* Honest nodes ask. */
 static enum err partition_ask(struct ring_lookups *lookups, struct prng *prng) {
     struct sim *sim = lookups->world->sim;
@@ -241,8 +220,10 @@ static enum err play(struct ring_lookups *lookups, const struct trouble *trouble
     struct ring_world *world = lookups->world;
     struct prng prng;
     prng_init_stream(&prng, sim_seed(world->sim), 19);
+    uint64_t healed_us = 0;
     enum err err = suffer(lookups, trouble, &prng, sums);
-    err = err != ERR_OK ? err : partition_heal(world, sums);
+    err = err != ERR_OK ? err : ring_world_settle(world, SIM_SECOND_US, HEALED_US, &healed_us);
+    sums->healed_us += healed_us;
     /* What owners said themselves is believed for half a minute (lookup.c). */
     err = err != ERR_OK ? err : sim_run_until(world->sim, sim_now_us(world->sim) + 31 * SIM_SECOND_US);
     err = err != ERR_OK ? err : partition_ask(lookups, &prng);

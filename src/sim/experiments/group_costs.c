@@ -1,6 +1,7 @@
 #include "sim/experiments/group_costs.h"
 
 #include "protocol/group/estimate.h"
+#include "sim/world/network.h"
 
 enum {
     MEMBERS_PER_SITE = 5,
@@ -58,24 +59,10 @@ static uint32_t cost_of_sites(const struct place *a, const struct place *b, uint
 
 /* ---- the plane ---- */
 
-static uint64_t root(uint64_t square) {
-    uint64_t low = 0;
-    uint64_t high = UINT64_C(1) << 32;
-    while (high - low > 1) {
-        uint64_t middle = low + (high - low) / 2;
-        if (middle * middle <= square) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
 static uint32_t cost_of_plane(const struct place *a, const struct place *b) {
     uint64_t x = a->x > b->x ? a->x - b->x : b->x - a->x;
     uint64_t y = a->y > b->y ? a->y - b->y : b->y - a->y;
-    return (uint32_t)root(x * x + y * y) + 1;
+    return (uint32_t)network_square_root(x * x + y * y) + 1;
 }
 
 static uint32_t cost_between(enum group_costs_world world, const struct place *a, const struct place *b,

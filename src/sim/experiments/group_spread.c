@@ -379,10 +379,10 @@ static void spread_judge(const struct spread *spread, uint64_t *times_us, struct
     result->origin_sent_size = spread->replicas[spread->whole->origin].sent_size;
 }
 
-static uint32_t count_reachable(const struct group_union *whole, const uint32_t *hops) {
+static uint32_t count_reachable(const struct group_union *whole) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < whole->config.replicas_count; i++) {
-        count += hops[i] != UINT32_MAX;
+        count += whole->hops[i] != UINT32_MAX;
     }
     return count;
 }
@@ -398,7 +398,7 @@ static enum err spread_run(struct spread *spread, uint32_t reachable_count) {
     return spread->err;
 }
 
-enum err group_spread_run(const struct group_union *whole, uint64_t update_size, uint64_t gather_us,
+enum err group_spread_run(struct group_union *whole, uint64_t update_size, uint64_t gather_us,
                           struct digest *digest, struct group_spread_result *ret_result) {
     uint32_t count = whole->config.replicas_count;
     struct spread spread = {.whole = whole, .update_size = update_size, .gather_us = gather_us};
@@ -406,20 +406,16 @@ enum err group_spread_run(const struct group_union *whole, uint64_t update_size,
     queue_init(&spread.queue, (size_t)8 * count * GROUP_UNION_LINKS_MAX, spread_counts, &spread);
     spread.replicas = calloc(count, sizeof *spread.replicas);
     uint64_t *times_us = calloc(count, sizeof *times_us);
-    uint32_t *hops = calloc(count, sizeof *hops);
-    uint32_t *queue = calloc(count, sizeof *queue);
     enum err err = ERR_MEMORY;
-    if (spread.replicas != NULL && times_us != NULL && hops != NULL && queue != NULL) {
-        result.hops = group_union_walk(whole, whole->origin, queue, hops);
+    if (spread.replicas != NULL && times_us != NULL) {
+        result.hops = group_union_walk(whole, whole->origin);
         err = spread_start(&spread);
-        err = err != ERR_OK ? err : spread_run(&spread, count_reachable(whole, hops));
+        err = err != ERR_OK ? err : spread_run(&spread, count_reachable(whole));
     }
     if (err == ERR_OK) {
         spread_judge(&spread, times_us, digest, &result);
         *ret_result = result;
     }
-    free(queue);
-    free(hops);
     free(times_us);
     spread_finish(&spread);
     return err;

@@ -38,7 +38,7 @@ struct group_spread_result {
  * gather_us as in struct mirror_config. Runs until every replica has it that a path of living ones leads to.
  * ERR_MISMATCH if somebody of those has it not after weeks, ERR_MEMORY.
  */
-enum err group_spread_run(const struct group_union *whole, uint64_t update_size, uint64_t gather_us,
+enum err group_spread_run(struct group_union *whole, uint64_t update_size, uint64_t gather_us,
                           struct digest *digest, struct group_spread_result *ret_result) MUST_CHECK;
 
 #endif

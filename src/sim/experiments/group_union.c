@@ -225,10 +225,13 @@ enum err group_union_init(struct group_union *whole, const struct group_union_co
     *whole = (struct group_union){.config = *config};
     count_groups(whole);
     whole->replicas = calloc(config->replicas_count, sizeof *whole->replicas);
+    whole->hops = calloc(config->replicas_count, sizeof *whole->hops);
+    whole->queue = calloc(config->replicas_count, sizeof *whole->queue);
     struct builder *builder = calloc(1, sizeof *builder);
     struct group_place *groups = calloc(whole->groups_count, sizeof *groups);
-    enum err err = whole->replicas == NULL || builder == NULL || groups == NULL ? ERR_MEMORY : ERR_OK;
-    if (err == ERR_OK) {
+    bool is_made = whole->replicas != NULL && whole->hops != NULL && whole->queue != NULL &&
+                   builder != NULL && groups != NULL;
+    if (is_made) {
         builder->whole = whole;
         builder->groups = groups;
         make_groups(builder);
@@ -240,14 +243,18 @@ enum err group_union_init(struct group_union *whole, const struct group_union_co
     }
     free(groups);
     free(builder);
-    return err;
+    return is_made ? ERR_OK : ERR_MEMORY;
 }
 
 void group_union_done(struct group_union *whole) {
     free(whole->replicas);
+    free(whole->hops);
+    free(whole->queue);
 }
 
-uint32_t group_union_walk(const struct group_union *whole, uint32_t from, uint32_t *queue, uint32_t *hops) {
+uint32_t group_union_walk(struct group_union *whole, uint32_t from) {
+    uint32_t *queue = whole->queue;
+    uint32_t *hops = whole->hops;
     uint32_t queue_count = 1;
     for (uint32_t i = 0; i < whole->config.replicas_count; i++) {
         hops[i] = UINT32_MAX;

@@ -64,14 +64,15 @@ struct group_union {
     uint32_t pairs_count; /* of neighbouring groups */
     uint32_t origin; /* the publisher: of the last group, so far from most, with a good line, no corner */
     struct group_union_replica *replicas;
+    uint32_t *hops;  /* [replica]: of the last walk; UINT32_MAX: cannot be reached */
+    uint32_t *queue; /* of that walk */
 };
 
 /* ERR_MEMORY; done() is to be called after a failure too. */
 enum err group_union_init(struct group_union *whole, const struct group_union_config *config) MUST_CHECK;
 void group_union_done(struct group_union *whole);
 
-/* Distances in hops from one that lives, over those that do, into hops[] of all replicas; UINT32_MAX: cannot
- * be reached. Returns the farthest of those that can. `queue` is memory for all replicas. */
-uint32_t group_union_walk(const struct group_union *whole, uint32_t from, uint32_t *queue, uint32_t *hops);
+/* Distances in hops from one that lives, over those that do, into whole->hops. Returns the farthest. */
+uint32_t group_union_walk(struct group_union *whole, uint32_t from);
 
 #endif

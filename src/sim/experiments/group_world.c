@@ -1,7 +1,5 @@
 #include "sim/experiments/group_world.h"
 
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/map.h"
 #include "base/wire.h"
@@ -58,7 +56,7 @@ static bool world_verify(void *context, const uint8_t key[PEER_KEY_SIZE], struct
 
 static enum err world_program_init(void *memory, const struct birth *birth) {
     struct group_state *state = memory;
-    struct group_world *world = *(struct group_world *const *)birth->config;
+    struct group_world *world = birth->config;
     struct group_config config = world->config;
     state->world = world;
     state->self = group_world_peer(birth->index);
@@ -142,14 +140,8 @@ static void world_on_notice(void *context, struct sim *sim, uint32_t node, uint3
             world->err = sim_command_at(sim, node, sim_now_us(sim), GROUP_APPROVE, 0, bytes);
         }
         break;
-    case GROUP_COMMITTED:
-        world->counts.committed_count++;
-        break;
     case GROUP_MASTER:
         world->counts.masters_count++;
-        break;
-    case GROUP_YIELDED:
-        world->counts.yielded_count++;
         break;
     case GROUP_OUT:
         world->counts.out_count++;
@@ -157,6 +149,8 @@ static void world_on_notice(void *context, struct sim *sim, uint32_t node, uint3
     case GROUP_BLAMED:
         world->counts.blamed_count++;
         break;
+    case GROUP_COMMITTED:
+    case GROUP_YIELDED:
     case GROUP_REFUSED:
         break;
     }
@@ -177,23 +171,15 @@ enum err group_world_init(struct group_world *world, const struct sim_config *si
                                       .step = world_program_step,
                                       .done = world_program_done};
     world->sim = sim_new(sim);
-    world->self = calloc(1, sizeof *world->self);
-    if (world->sim == NULL || world->self == NULL) {
+    if (world->sim == NULL) {
         return ERR_MEMORY;
     }
-    *world->self = world;
-    enum err err = ERR_OK;
-    for (uint32_t node = 0; node < sim->nodes_max && err == ERR_OK; node++) {
-        uint32_t added;
-        err = sim_add(world->sim, &world->program, world->self, &added);
-    }
     sim_observe(world->sim, &(struct sim_observer){.context = world, .notice = world_on_notice});
-    return err;
+    return sim_add_all(world->sim, &world->program, world);
 }
 
 void group_world_done(struct group_world *world) {
     sim_free(world->sim);
-    free(world->self);
     *world = (struct group_world){0};
 }
 

@@ -24,9 +24,7 @@ struct group_world_traffic {
 };
 
 struct group_world_counts {
-    uint64_t committed_count;
     uint64_t masters_count; /* times that somebody became master */
-    uint64_t yielded_count;
     uint64_t out_count;
     uint64_t asked_count;
     uint64_t blamed_count;
@@ -38,7 +36,6 @@ struct group_world {
     struct group_config config; /* of every node; self, keys and seed are the node's own */
     struct sim *sim;
     uint32_t nodes_count;
-    struct group_world **self; /* what nodes are born with: constant, leads back to here */
     struct group_world_counts counts;
     struct group_world_traffic probes;
     uint64_t bandwidth;   /* bytes a second, of every path */

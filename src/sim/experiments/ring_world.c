@@ -63,7 +63,7 @@ static void install(struct ring_world *world, struct ring *ring, uint32_t node) 
 
 static enum err world_program_init(void *memory, const struct birth *birth) {
     struct ring_state *state = memory;
-    struct ring_world *world = *(struct ring_world *const *)birth->config; /* made when it is born */
+    struct ring_world *world = birth->config;
     struct ring_config config = world->config;
     config.self = (struct peer){.address = birth->address};
     config.seed = birth->seed;
@@ -109,17 +109,15 @@ static enum err add_nodes(struct ring_world *world) {
     if (err != ERR_OK) {
         return err;
     }
-    for (uint32_t i = 0; i < world->nodes_count && err == ERR_OK; i++) {
-        uint32_t node;
+    for (uint32_t i = 0; i < world->nodes_count; i++) {
         struct vnode *vnode = &world->vnodes[i];
         vnode->peer.address = sim_address(i);
         vnode->id = ring_id_of_node(&sha256, &vnode->peer.address, 0);
         world->order[i] = i;
-        err = sim_add(world->sim, &world->program, world->self, &node);
     }
     sha256_done(&sha256);
     qsort_r(world->order, world->nodes_count, sizeof *world->order, compare_vnodes, world->vnodes);
-    return err;
+    return sim_add_all(world->sim, &world->program, world);
 }
 
 enum err ring_world_init(struct ring_world *world, const struct sim_config *sim,
@@ -137,17 +135,15 @@ enum err ring_world_init(struct ring_world *world, const struct sim_config *sim,
     };
     prng_init_stream(&world->prng, sim->seed, 7);
     world->sim = sim_new(sim);
-    world->self = calloc(1, sizeof *world->self);
     world->vnodes = calloc(sim->nodes_max, sizeof *world->vnodes);
     world->order = calloc(sim->nodes_max, sizeof *world->order);
     world->members = calloc(sim->nodes_max, sizeof *world->members);
     world->installed = calloc(sim->nodes_max, sizeof *world->installed);
     world->is_installed = calloc(sim->nodes_max, sizeof *world->is_installed);
     if (world->sim == NULL || world->vnodes == NULL || world->order == NULL || world->members == NULL ||
-        world->installed == NULL || world->is_installed == NULL || world->self == NULL) {
+        world->installed == NULL || world->is_installed == NULL) {
         return ERR_MEMORY;
     }
-    *world->self = world;
     enum err err = ring_liars_init(&world->liars, &world->config, world->vnodes, world->order,
                                    world->nodes_count, sim->seed);
     return err != ERR_OK ? err : add_nodes(world);
@@ -156,7 +152,6 @@ enum err ring_world_init(struct ring_world *world, const struct sim_config *sim,
 void ring_world_done(struct ring_world *world) {
     sim_free(world->sim);
     ring_liars_done(&world->liars);
-    free(world->self);
     free(world->vnodes);
     free(world->order);
     free(world->members);
@@ -382,4 +377,24 @@ const char *ring_world_check_ideal(struct ring_world *world, uint32_t *ret_node)
         }
     }
     return NULL;
+}
+
+enum err ring_world_settle(struct ring_world *world, uint64_t step_us, uint64_t at_most_us,
+                           uint64_t *ret_took_us) {
+    uint64_t start_us = sim_now_us(world->sim);
+    enum err err = ERR_OK;
+    while (err == ERR_OK) {
+        uint32_t node;
+        const char *reason = ring_world_check_ideal(world, &node);
+        *ret_took_us = sim_now_us(world->sim) - start_us;
+        if (reason == NULL) {
+            break;
+        }
+        if (*ret_took_us > at_most_us) {
+            sim_fail(world->sim, node, reason);
+            return ERR_MISMATCH;
+        }
+        err = sim_run_until(world->sim, sim_now_us(world->sim) + step_us);
+    }
+    return err;
 }

@@ -16,14 +16,13 @@ struct ring_world {
     struct ring_config config; /* of every node; self and seed are the node's own */
     struct sim *sim;
     uint32_t nodes_count;
-    struct ring_world **self; /* what nodes are born with: constant, leads back to here */
-    struct vnode *vnodes;     /* [node]: its first place */
-    uint32_t *order;          /* nodes by ID */
-    bool *is_installed;       /* [node]: begins its first life as a settled member */
-    uint32_t fingers_count;   /* of those that are installed; the farthest first */
-    uint32_t known_count;     /* other places that those know; random ones */
-    uint32_t experts_count;   /* the first nodes: they know everybody */
-    uint32_t *members;        /* scratch: indexes of members by ID */
+    struct vnode *vnodes;   /* [node]: its first place */
+    uint32_t *order;        /* nodes by ID */
+    bool *is_installed;     /* [node]: begins its first life as a settled member */
+    uint32_t fingers_count; /* of those that are installed; the farthest first */
+    uint32_t known_count;   /* other places that those know; random ones */
+    uint32_t experts_count; /* the first nodes: they know everybody */
+    uint32_t *members;      /* scratch: indexes of members by ID */
     uint32_t members_count;
     uint32_t *installed; /* by ID */
     uint32_t installed_count;
@@ -72,6 +71,13 @@ uint32_t ring_world_owner(const struct ring_world *world, struct ring_id key);
  * NULL, or what is broken.
  */
 const char *ring_world_check(struct ring_world *world, uint32_t dead, bool with_principals);
+
+/*
+ * Run, looking at every step_us, until it is as an ideal ring. *ret_took_us: how long, also of a failure.
+ * ERR_MISMATCH, and the run has failed, if it takes longer than at_most_us.
+ */
+enum err ring_world_settle(struct ring_world *world, uint64_t step_us, uint64_t at_most_us,
+                           uint64_t *ret_took_us) MUST_CHECK;
 
 /* What holds of every honest node, whatever others say: its list is in order. NULL, or what is broken. */
 const char *ring_world_check_node(const struct ring_world *world, uint32_t node);

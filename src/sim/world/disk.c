@@ -309,7 +309,6 @@ enum err disk_write(struct disk *disk, uint32_t handle, uint64_t offset, struct 
     err = err != ERR_OK ? err : file_write(file, offset, bytes);
     if (err == ERR_OK) {
         disk->used_size += file->size - size_before;
-        disk->counters.written_size += bytes.size;
     }
     return err;
 }

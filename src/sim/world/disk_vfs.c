@@ -2,119 +2,103 @@
 
 #include <stdio.h>
 
-static struct disk_vfs *vfs_enter(struct vfs *vfs) {
+/* The disk, with the lock held; NULL, without it, when the machine has stopped. A change uses up one of those
+ * that are left. */
+static struct disk *vfs_enter(struct vfs *vfs, bool is_change) {
+    struct disk_vfs *disk_vfs = (struct disk_vfs *)vfs;
+    pthread_mutex_lock(&disk_vfs->lock);
+    if (disk_vfs->changes_left == 0) {
+        pthread_mutex_unlock(&disk_vfs->lock);
+        return NULL;
+    }
+    if (is_change && disk_vfs->changes_left != UINT64_MAX) {
+        disk_vfs->changes_left--;
+    }
+    return disk_vfs->disk;
+}
+
+static enum err vfs_leave(struct vfs *vfs, enum err err) {
+    pthread_mutex_unlock(&((struct disk_vfs *)vfs)->lock);
+    return err;
+}
+
+static enum err vfs_disk_open(struct vfs *vfs, const char *path, unsigned flags, int64_t *ret_handle) {
+    struct disk *disk = vfs_enter(vfs, (flags & VFS_CREATE) != 0);
+    if (disk == NULL) {
+        return ERR_IO;
+    }
+    unsigned disk_flags =
+        (flags & VFS_CREATE ? DISK_CREATE : 0u) | (flags & VFS_EXCLUSIVE ? DISK_EXCLUSIVE : 0u);
+    uint32_t handle;
+    enum err err = disk_open(disk, path, disk_flags, &handle);
+    if (err == ERR_OK) {
+        *ret_handle = handle;
+    }
+    return vfs_leave(vfs, err);
+}
+
+/* The lock alone: for what works on a stopped machine, too. */
+static struct disk_vfs *vfs_look(struct vfs *vfs) {
     struct disk_vfs *disk_vfs = (struct disk_vfs *)vfs;
     pthread_mutex_lock(&disk_vfs->lock);
     return disk_vfs;
 }
 
-static enum err vfs_leave(struct disk_vfs *disk_vfs, enum err err) {
-    pthread_mutex_unlock(&disk_vfs->lock);
-    return err;
-}
-
-/* False when the machine has stopped. A change uses up one of those that are left. */
-static bool is_running(struct disk_vfs *disk_vfs, bool is_change) {
-    if (disk_vfs->changes_left == 0) {
-        return false;
-    }
-    if (is_change && disk_vfs->changes_left != UINT64_MAX) {
-        disk_vfs->changes_left--;
-    }
-    return true;
-}
-
-static enum err vfs_disk_open(struct vfs *vfs, const char *path, unsigned flags, int64_t *ret_handle) {
-    struct disk_vfs *disk_vfs = vfs_enter(vfs);
-    if (!is_running(disk_vfs, (flags & VFS_CREATE) != 0)) {
-        return vfs_leave(disk_vfs, ERR_IO);
-    }
-    unsigned disk_flags =
-        (flags & VFS_CREATE ? DISK_CREATE : 0u) | (flags & VFS_EXCLUSIVE ? DISK_EXCLUSIVE : 0u);
-    uint32_t handle;
-    enum err err = disk_open(disk_vfs->disk, path, disk_flags, &handle);
-    if (err == ERR_OK) {
-        *ret_handle = handle;
-    }
-    return vfs_leave(disk_vfs, err);
-}
-
 static void vfs_disk_close(struct vfs *vfs, int64_t handle) {
-    struct disk_vfs *disk_vfs = vfs_enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_look(vfs);
     if (handle < 0) {
         disk_vfs->is_locked = false;
     } else {
         disk_close(disk_vfs->disk, (uint32_t)handle);
     }
-    vfs_leave(disk_vfs, ERR_OK);
+    vfs_leave(vfs, ERR_OK);
+}
+
+static enum err vfs_disk_size(struct vfs *vfs, int64_t handle, uint64_t *ret_size) {
+    return vfs_leave(vfs, disk_size(vfs_look(vfs)->disk, (uint32_t)handle, ret_size));
 }
 
 static enum err vfs_disk_read(struct vfs *vfs, int64_t handle, uint64_t offset, void *out, size_t size,
                               size_t *ret_size) {
-    struct disk_vfs *disk_vfs = vfs_enter(vfs);
-    if (!is_running(disk_vfs, false)) {
-        return vfs_leave(disk_vfs, ERR_IO);
-    }
-    return vfs_leave(disk_vfs, disk_read(disk_vfs->disk, (uint32_t)handle, offset, out, size, ret_size));
+    struct disk *disk = vfs_enter(vfs, false);
+    return disk == NULL ? ERR_IO
+                        : vfs_leave(vfs, disk_read(disk, (uint32_t)handle, offset, out, size, ret_size));
 }
 
 static enum err vfs_disk_write(struct vfs *vfs, int64_t handle, uint64_t offset, struct bytes bytes) {
-    struct disk_vfs *disk_vfs = vfs_enter(vfs);
-    if (!is_running(disk_vfs, true)) {
-        return vfs_leave(disk_vfs, ERR_IO);
-    }
-    return vfs_leave(disk_vfs, disk_write(disk_vfs->disk, (uint32_t)handle, offset, bytes));
+    struct disk *disk = vfs_enter(vfs, true);
+    return disk == NULL ? ERR_IO : vfs_leave(vfs, disk_write(disk, (uint32_t)handle, offset, bytes));
 }
 
 static enum err vfs_disk_truncate(struct vfs *vfs, int64_t handle, uint64_t size) {
-    struct disk_vfs *disk_vfs = vfs_enter(vfs);
-    if (!is_running(disk_vfs, true)) {
-        return vfs_leave(disk_vfs, ERR_IO);
-    }
-    return vfs_leave(disk_vfs, disk_truncate(disk_vfs->disk, (uint32_t)handle, size));
+    struct disk *disk = vfs_enter(vfs, true);
+    return disk == NULL ? ERR_IO : vfs_leave(vfs, disk_truncate(disk, (uint32_t)handle, size));
 }
 
 static enum err vfs_disk_sync(struct vfs *vfs, int64_t handle) {
-    struct disk_vfs *disk_vfs = vfs_enter(vfs);
-    if (!is_running(disk_vfs, true)) {
-        return vfs_leave(disk_vfs, ERR_IO);
-    }
-    return vfs_leave(disk_vfs, disk_sync(disk_vfs->disk, (uint32_t)handle));
-}
-
-static enum err vfs_disk_size(struct vfs *vfs, int64_t handle, uint64_t *ret_size) {
-    struct disk_vfs *disk_vfs = vfs_enter(vfs);
-    return vfs_leave(disk_vfs, disk_size(disk_vfs->disk, (uint32_t)handle, ret_size));
+    struct disk *disk = vfs_enter(vfs, true);
+    return disk == NULL ? ERR_IO : vfs_leave(vfs, disk_sync(disk, (uint32_t)handle));
 }
 
 static enum err vfs_disk_rename(struct vfs *vfs, const char *old_path, const char *new_path) {
-    struct disk_vfs *disk_vfs = vfs_enter(vfs);
-    if (!is_running(disk_vfs, true)) {
-        return vfs_leave(disk_vfs, ERR_IO);
-    }
-    return vfs_leave(disk_vfs, disk_rename(disk_vfs->disk, old_path, new_path));
+    struct disk *disk = vfs_enter(vfs, true);
+    return disk == NULL ? ERR_IO : vfs_leave(vfs, disk_rename(disk, old_path, new_path));
 }
 
 static enum err vfs_disk_unlink(struct vfs *vfs, const char *path) {
-    struct disk_vfs *disk_vfs = vfs_enter(vfs);
-    if (!is_running(disk_vfs, true)) {
-        return vfs_leave(disk_vfs, ERR_IO);
-    }
-    return vfs_leave(disk_vfs, disk_unlink(disk_vfs->disk, path));
+    struct disk *disk = vfs_enter(vfs, true);
+    return disk == NULL ? ERR_IO : vfs_leave(vfs, disk_unlink(disk, path));
+}
+
+static enum err vfs_disk_sync_directory(struct vfs *vfs, const char *path) {
+    struct disk *disk = vfs_enter(vfs, true);
+    return disk == NULL ? ERR_IO : vfs_leave(vfs, disk_sync_directory(disk, path));
 }
 
 static enum err vfs_disk_make_directory(struct vfs *vfs, const char *path) {
     (void)vfs;
     (void)path; /* the virtual disk makes them by itself */
     return ERR_OK;
-}
-
-static enum err vfs_disk_sync_directory(struct vfs *vfs, const char *path) {
-    struct disk_vfs *disk_vfs = vfs_enter(vfs);
-    if (!is_running(disk_vfs, true)) {
-        return vfs_leave(disk_vfs, ERR_IO);
-    }
-    return vfs_leave(disk_vfs, disk_sync_directory(disk_vfs->disk, path));
 }
 
 /* The names are collected first: the visitor may open and remove files. */
@@ -124,12 +108,12 @@ static enum err vfs_disk_list(struct vfs *vfs, const char *path, vfs_visit *visi
     uint32_t names_count = 0;
     uint32_t cursor = 0;
     const char *name;
-    struct disk_vfs *disk_vfs = vfs_enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_look(vfs);
     while (names_count < NAMES_MAX && disk_list(disk_vfs->disk, path, &cursor, &name)) {
         const char *slash = strrchr(name, '/');
         snprintf(names[names_count++], NAME_SIZE_MAX, "%s", slash == NULL ? name : slash + 1);
     }
-    vfs_leave(disk_vfs, ERR_OK);
+    vfs_leave(vfs, ERR_OK);
     for (uint32_t i = 0; i < names_count; i++) {
         visit(context, names[i]);
     }
@@ -138,22 +122,22 @@ static enum err vfs_disk_list(struct vfs *vfs, const char *path, vfs_visit *visi
 
 static enum err vfs_disk_lock(struct vfs *vfs, const char *path, int64_t *ret_handle) {
     (void)path;
-    struct disk_vfs *disk_vfs = vfs_enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_look(vfs);
     if (disk_vfs->is_locked) {
-        return vfs_leave(disk_vfs, ERR_BUSY);
+        return vfs_leave(vfs, ERR_BUSY);
     }
     disk_vfs->is_locked = true;
     *ret_handle = -1;
-    return vfs_leave(disk_vfs, ERR_OK);
+    return vfs_leave(vfs, ERR_OK);
 }
 
 static enum err vfs_disk_free_size(struct vfs *vfs, const char *path, uint64_t *ret_size) {
     (void)path;
-    struct disk_vfs *disk_vfs = vfs_enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_look(vfs);
     uint64_t capacity = disk_vfs->disk->dials->capacity_size;
     uint64_t used = disk_vfs->disk->used_size;
     *ret_size = capacity == 0 ? UINT64_MAX : capacity > used ? capacity - used : 0;
-    return vfs_leave(disk_vfs, ERR_OK);
+    return vfs_leave(vfs, ERR_OK);
 }
 
 static const struct vfs_table table = {
@@ -192,5 +176,5 @@ enum err disk_vfs_restart(struct disk_vfs *disk_vfs) {
     pthread_mutex_lock(&disk_vfs->lock);
     disk_vfs->changes_left = UINT64_MAX;
     disk_vfs->is_locked = false;
-    return vfs_leave(disk_vfs, disk_crash(disk_vfs->disk));
+    return vfs_leave(&disk_vfs->vfs, disk_crash(disk_vfs->disk));
 }

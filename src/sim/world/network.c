@@ -55,8 +55,7 @@ static enum err network_put_link(struct network *network, uint32_t from, uint32_
     return ERR_OK;
 }
 
-/* The largest integer whose square is not above the number. */
-static uint64_t network_square_root(uint64_t number) {
+uint64_t network_square_root(uint64_t number) {
     if (number == 0) {
         return 0;
     }

@@ -84,6 +84,9 @@ struct network {
     struct prng prng;
 };
 
+/* The largest integer whose square is not above the number. */
+uint64_t network_square_root(uint64_t number);
+
 enum err network_init(struct network *network, uint32_t nodes_count, uint64_t seed) MUST_CHECK;
 void network_done(struct network *network);
 

@@ -15,8 +15,8 @@ struct birth {
     uint32_t index; /* of the node in the simulation, from 0 */
     uint32_t life;  /* 1 for the first, one more after each crash */
     struct address address;
-    uint64_t seed;      /* of this life */
-    const void *config; /* as given to sim_add(), borrowed for the whole run */
+    uint64_t seed; /* of this life */
+    void *config;  /* as given to sim_add(), borrowed for the whole run */
 };
 
 struct program {

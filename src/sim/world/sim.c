@@ -33,7 +33,7 @@ struct node {
     uint64_t timer_sequence; /* … and which one it is; 0: none */
     uint64_t save_sequence;  /* of the queued DUE_SAVED; 0: none */
     struct slots *slots;     /* NULL until first used */
-    const void *config;
+    void *config;
     uint32_t life;
 };
 
@@ -159,7 +159,7 @@ static enum err reserve_outbox(struct sim *sim, const struct program *program) {
     return ERR_OK;
 }
 
-enum err sim_add(struct sim *sim, const struct program *program, const void *config, uint32_t *ret_node) {
+enum err sim_add(struct sim *sim, const struct program *program, void *config, uint32_t *ret_node) {
     ASSERT(program->slots_count <= SLOTS_COUNT_MAX);
     if (sim->nodes_count == sim->config.nodes_max) {
         return ERR_LIMIT;
@@ -171,6 +171,15 @@ enum err sim_add(struct sim *sim, const struct program *program, const void *con
     sim->nodes[sim->nodes_count] = (struct node){.program = program, .config = config};
     *ret_node = sim->nodes_count++;
     return ERR_OK;
+}
+
+enum err sim_add_all(struct sim *sim, const struct program *program, void *config) {
+    enum err err = ERR_OK;
+    while (sim->nodes_count < sim->config.nodes_max && err == ERR_OK) {
+        uint32_t node;
+        err = sim_add(sim, program, config, &node);
+    }
+    return err;
 }
 
 void sim_observe(struct sim *sim, const struct sim_observer *observer) {
@@ -410,7 +419,6 @@ static void finish_save(struct sim *sim, uint32_t index, uint64_t sequence) {
     }
     struct event event = {.kind = EVENT_SAVED};
     while (slots_next_saved(node->slots, &event.code, &event.number)) {
-        sim->counters.saves_count++;
         sim_step(sim, index, &event);
     }
     begin_save(sim, index);

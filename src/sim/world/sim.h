@@ -59,7 +59,6 @@ enum sim_status {
 struct sim_counters {
     uint64_t events_count; /* steps of programs */
     uint64_t notices_count;
-    uint64_t saves_count;        /* EVENT_SAVED */
     uint64_t failed_saves_count; /* groups that were tried again */
     uint64_t crashes_count;
     uint64_t unroutable_count;  /* messages to addresses that are no node's */
@@ -96,8 +95,10 @@ struct sim *sim_new(const struct sim_config *config);
 void sim_free(struct sim *sim);
 
 /* One more node, not yet started. The program and its config are borrowed for the whole run. */
-enum err sim_add(struct sim *sim, const struct program *program, const void *config,
-                 uint32_t *ret_node) MUST_CHECK;
+enum err sim_add(struct sim *sim, const struct program *program, void *config, uint32_t *ret_node) MUST_CHECK;
+
+/* As many as there may be, of one kind. */
+enum err sim_add_all(struct sim *sim, const struct program *program, void *config) MUST_CHECK;
 
 void sim_observe(struct sim *sim, const struct sim_observer *observer);
 
