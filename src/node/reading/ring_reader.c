@@ -421,7 +421,7 @@ static enum err know(struct ring_reader_session *session, uint64_t number, bool 
     if (take_kept(session, key)) {
         return ERR_OK;
     }
-    struct ring_reader_flight *flight = ring_reader_flight_begin(&backend->records, key, &err);
+    struct ring_reader_flight *flight = ring_reader_cache_go(&backend->cache, key, &err);
     if (flight == NULL && err != ERR_OK) {
         return err_set(detail, err, "another node's capture cannot be had now: %s", err_text(err));
     }
@@ -431,7 +431,7 @@ static enum err know(struct ring_reader_session *session, uint64_t number, bool 
         err = go_for(session, number, is_whole, detail);
     }
     if (flight != NULL) {
-        ring_reader_flight_end(&backend->records, flight, err);
+        ring_reader_cache_back(&backend->cache, flight, err);
     }
     return err;
 }
@@ -536,8 +536,6 @@ static void close_backend(struct backend *generic) {
     ring_reader_cache_done(&backend->cache);
     ring_reader_doubts_done(&backend->doubts);
     ring_reader_cache_done(&backend->listings);
-    ring_reader_flights_done(&backend->lists);
-    ring_reader_flights_done(&backend->records);
     pthread_mutex_destroy(&backend->lock);
     free(backend);
 }
@@ -578,8 +576,6 @@ struct backend *ring_reader_new(const char *scratch_directory) {
     ring_reader_cache_init(&backend->listings, &(struct ring_reader_cache_config){
                                                    RING_READER_LISTINGS_MAX, RING_READER_LISTINGS_SIZE_MAX,
                                                    ring_reader_listing_free, seed});
-    ring_reader_flights_init(&backend->lists);
-    ring_reader_flights_init(&backend->records);
     pthread_mutex_init(&backend->lock, NULL);
     enum err err = ring_reader_listed_init(&backend->listed, seed);
     ring_reader_doubts_init(&backend->doubts, seed);

@@ -1,5 +1,7 @@
 #include "node/reading/ring_reader_cache.h"
 
+#include <stdlib.h>
+
 void ring_reader_cache_init(struct ring_reader_cache *cache, const struct ring_reader_cache_config *config) {
     *cache = (struct ring_reader_cache){.config = *config};
     map_init(&cache->by_key, RING_READER_CACHE_KEY_SIZE, sizeof(struct ring_reader_cached *),
@@ -100,4 +102,132 @@ void ring_reader_cache_clear(struct ring_reader_cache *cache) {
         cache_drop(cache, cache_oldest(cache));
     }
     pthread_mutex_unlock(&cache->lock);
+}
+
+struct ring_reader_flight *ring_reader_cache_go(struct ring_reader_cache *cache,
+                                                const uint8_t key[RING_READER_CACHE_KEY_SIZE],
+                                                enum err *ret_err) {
+    struct ring_reader_flight *other = NULL;
+    struct ring_reader_flight *mine = NULL;
+    pthread_mutex_lock(&cache->lock);
+    for (size_t i = 0; i < RING_READER_FLIGHTS_MAX && other == NULL; i++) {
+        struct ring_reader_flight *flight = &cache->flights[i];
+        if (!flight->is_used) {
+            mine = flight;
+        } else if (!flight->is_over && memcmp(flight->key, key, sizeof flight->key) == 0) {
+            other = flight;
+        }
+    }
+    if (other != NULL) {
+        mine = NULL;
+        other->waiters_count++;
+        while (!other->is_over) {
+            (void)bell_await(&cache->over, &cache->lock, BELL_NEVER_US);
+        }
+        *ret_err = other->err;
+        other->waiters_count--;
+        other->is_used = other->waiters_count > 0;
+    } else if (mine != NULL) {
+        *mine = (struct ring_reader_flight){.is_used = true};
+        memcpy(mine->key, key, sizeof mine->key);
+    } else {
+        *ret_err = ERR_BUSY;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return mine;
+}
+
+void ring_reader_cache_back(struct ring_reader_cache *cache, struct ring_reader_flight *flight,
+                            enum err err) {
+    pthread_mutex_lock(&cache->lock);
+    flight->err = err;
+    flight->is_over = true;
+    flight->is_used = flight->waiters_count > 0;
+    bell_ring(&cache->over);
+    pthread_mutex_unlock(&cache->lock);
+}
+
+/* ---- listings ---- */
+
+enum { MEMBERS_COUNT_FIRST = 4 };
+static const uint64_t STALE_US = UINT64_C(600) * 1000000;
+
+void ring_reader_listing_free(void *item) {
+    struct ring_reader_listing *listing = item;
+    free(listing->members);
+    buf_done(&listing->text);
+    free(listing);
+}
+
+struct ring_reader_listing *ring_reader_listing_new(const uint8_t hash[RING_READER_CACHE_KEY_SIZE]) {
+    struct ring_reader_listing *listing = calloc(1, sizeof *listing);
+    if (listing != NULL) {
+        memcpy(listing->cached.key, hash, sizeof listing->cached.key);
+        buf_init(&listing->text, RING_READER_LISTING_SIZE_MAX);
+        listing->cached.users_count = 1;
+    }
+    return listing;
+}
+
+static bool listing_reserve(struct ring_reader_listing *listing) {
+    bool is_full = listing->count >= MEMBERS_COUNT_FIRST && (listing->count & (listing->count - 1)) == 0;
+    if (listing->members != NULL && !is_full) {
+        return true;
+    }
+    size_t room = listing->count < MEMBERS_COUNT_FIRST ? MEMBERS_COUNT_FIRST : 2 * listing->count;
+    struct ring_reader_member *members = realloc(listing->members, room * sizeof *members);
+    if (members != NULL) {
+        listing->members = members;
+    }
+    return members != NULL;
+}
+
+enum err ring_reader_listing_add(struct ring_reader_listing *listing,
+                                 const struct ring_reader_member *member) {
+    if (listing->count == RING_READER_LISTING_COUNT_MAX) {
+        return ERR_LIMIT;
+    }
+    if (!listing_reserve(listing)) {
+        return ERR_MEMORY;
+    }
+    listing->members[listing->count++] = *member;
+    buf_put(&listing->text, member->capture.surt);
+    buf_put(&listing->text, member->capture.url);
+    return buf_put(&listing->text, member->capture.mime);
+}
+
+void ring_reader_listing_finish(struct ring_reader_listing *listing) {
+    struct bytes text = buf_bytes(&listing->text);
+    size_t at = 0;
+    for (size_t i = 0; i < listing->count; i++) {
+        struct capture *capture = &listing->members[i].capture;
+        struct bytes *slices[] = {&capture->surt, &capture->url, &capture->mime};
+        for (size_t j = 0; j < 3; j++) {
+            *slices[j] = bytes_slice(text, at, at + slices[j]->size);
+            at += slices[j]->size;
+        }
+    }
+}
+
+void ring_reader_listing_put(struct ring_reader_cache *cache, struct ring_reader_listing *listing,
+                             uint64_t fresh_until_us) {
+    listing->fresh_until_us = fresh_until_us;
+    listing->cached.size =
+        sizeof *listing + listing->text.capacity + 2 * listing->count * sizeof listing->members[0];
+    ring_reader_cache_put(cache, listing);
+}
+
+struct ring_reader_listing *ring_reader_listing_take(struct ring_reader_cache *cache,
+                                                     const uint8_t hash[RING_READER_CACHE_KEY_SIZE],
+                                                     uint64_t now_us, bool may_be_stale) {
+    struct ring_reader_listing *listing = ring_reader_cache_take(cache, hash);
+    if (listing == NULL) {
+        return NULL;
+    }
+    bool is_good = now_us < listing->fresh_until_us ||
+                   (may_be_stale && listing->count > 0 && now_us < listing->made_at_us + STALE_US);
+    if (!is_good) {
+        ring_reader_cache_release(cache, listing);
+    }
+    return is_good ? listing : NULL;
 }

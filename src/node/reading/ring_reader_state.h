@@ -13,9 +13,7 @@
 #include "node/reading/ring_reader.h"
 #include "node/reading/ring_reader_cache.h"
 #include "node/reading/ring_reader_doubt.h"
-#include "node/reading/ring_reader_flight.h"
 #include "node/reading/ring_reader_listed.h"
-#include "node/reading/ring_reader_listing.h"
 #include "run/bell.h"
 #include "run/pool.h"
 #include "store/keyset/position.h"
@@ -46,9 +44,7 @@ struct ring_reader {
     struct ring_reader_listed listed;
     struct ring_reader_cache cache; /* of struct ring_reader_kept: the parts of a page come once */
     struct ring_reader_doubts doubts;
-    struct ring_reader_cache listings;  /* of struct ring_reader_listing */
-    struct ring_reader_flights lists;   /* listings under way */
-    struct ring_reader_flights records; /* records under way */
+    struct ring_reader_cache listings; /* of struct ring_reader_listing */
     pthread_mutex_t lock;
     uint32_t users_count;   /* lock: threads that use the config */
     uint32_t waiters_count; /* lock: of them, those that count as waiting */

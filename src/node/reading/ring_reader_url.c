@@ -459,14 +459,14 @@ enum err ring_reader_list_url(struct ring_reader_session *session, struct bytes 
     sha256_digest(&session->sha256, surt, subject.hash);
     struct ring_reader_listing *listing = list_known(backend, &subject, false);
     if (listing == NULL) {
-        struct ring_reader_flight *flight = ring_reader_flight_begin(&backend->lists, subject.hash, &err);
+        struct ring_reader_flight *flight = ring_reader_cache_go(&backend->listings, subject.hash, &err);
         /* Somebody else may have been back just before. */
         listing = list_known(backend, &subject, flight == NULL);
         if (listing == NULL && flight != NULL) {
             err = list(session, &subject, &listing);
         }
         if (flight != NULL) {
-            ring_reader_flight_end(&backend->lists, flight, err);
+            ring_reader_cache_back(&backend->listings, flight, err);
         }
     }
     if (listing == NULL) { /* too many wait, or the one that went found nothing */
