@@ -4,7 +4,6 @@
 #include <jansson.h>
 #include <sys/stat.h>
 
-#include "node/crawl/job_wish.h"
 #include "node/node_file.h"
 #include "scratch.h"
 #include "unit.h"

@@ -4,15 +4,63 @@
 #include <stdlib.h>
 
 #include "crawl/engine/attest.h"
-#include "node/captures/capture_by_key.h"
 #include "node/captures/captures_state.h"
+#include "store/instance/merge.h"
 #include "store/remote/backend_code.h"
 #include "store/volume/volume_record.h"
 #include "web/url/url.h"
 
-/* ---- the service: a capture of this node's volumes, described, and its payload in pieces ---- */
+/* ---- a capture by its key ---- */
 
-/* ---- what it works with; made with the first question, on the thread of peer_rpc ---- */
+static enum err by_key_walk(struct merge *merge, const struct ringkey *key, struct capture *ret_capture,
+                            struct err_detail *detail) {
+    enum err err = ERR_OK;
+    bool is_it = false;
+    while (!is_it && (err = merge_next(merge, ret_capture, detail)) == ERR_OK) {
+        is_it = memcmp(ret_capture->digest, ringkey_digest(key), RINGKEY_DIGEST_SIZE) == 0;
+    }
+    return err == ERR_NOT_FOUND && merge_is_partial(merge) ? err_set(detail, ERR_BUSY, "a volume is down")
+                                                           : err;
+}
+
+enum err capture_by_key(struct instance_session *session, struct bytes surt, const struct ringkey *key,
+                        struct buf *bounds, struct buf *url, struct capture *ret_capture,
+                        struct err_detail *detail) {
+    struct merge *merge;
+    int64_t time_us = ringkey_time_us(key);
+    if (time_us == INT64_MAX) {
+        return err_set(detail, ERR_NOT_FOUND, "no capture of that key");
+    }
+    buf_clear(bounds);
+    index_put_capture_prefix(bounds, surt, time_us);
+    size_t from_size = bounds->size;
+    index_put_capture_prefix(bounds, surt, time_us + 1);
+    if (bounds->err != ERR_OK) {
+        return bounds->err;
+    }
+    struct bytes both = buf_bytes(bounds);
+    enum err err = merge_open(session, bytes_slice(both, 0, from_size), bytes_skip(both, from_size), false,
+                              &merge, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct capture capture;
+    err = by_key_walk(merge, key, &capture, detail);
+    if (err == ERR_OK && url != NULL) {
+        buf_clear(url);
+        err = buf_put(url, capture.url);
+    }
+    merge_close(merge); /* and with it the slices of the capture */
+    if (err == ERR_OK) {
+        capture.surt = surt;
+        capture.url = url != NULL ? buf_bytes(url) : bytes_of(NULL, 0);
+        capture.mime = bytes_of(NULL, 0);
+        *ret_capture = capture;
+    }
+    return err;
+}
+
+/* ---- what the service works with; made with the first question, on the thread of peer_rpc ---- */
 
 static void captures_give_done(struct captures *captures) {
     if (!captures->has_kit) {
@@ -63,8 +111,6 @@ static enum err captures_prepare(struct captures *captures) {
     }
     return ERR_OK;
 }
-
-/* ---- finding ---- */
 
 /* Into captures->surt; ERR_NOT_FOUND: the key is of another position than the given SURT. */
 static enum err captures_find_surt(struct captures *captures, const struct captures_question *question) {

@@ -124,4 +124,13 @@ enum err captures_open(struct captures_session *session, const struct ringkey *k
                        struct bytes payload, struct captured *ret_captured,
                        struct err_detail *detail) MUST_CHECK;
 
+/*
+ * A capture of this node by its key, if its SURT is known. bounds: for work. url: gets the URL of the
+ * capture; NULL: it is not wanted. surt and url of *ret_capture borrow from these, mime is empty.
+ * ERR_NOT_FOUND; ERR_BUSY: a volume is down, it may be there.
+ */
+enum err capture_by_key(struct instance_session *session, struct bytes surt, const struct ringkey *key,
+                        struct buf *bounds, struct buf *url, struct capture *ret_capture,
+                        struct err_detail *detail) MUST_CHECK;
+
 #endif

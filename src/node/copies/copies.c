@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/whole_file.h"
-#include "node/captures/capture_by_key.h"
 #include "node/copies/copies_state.h"
 #include "web/url/url.h"
 

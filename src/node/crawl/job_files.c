@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "node/crawl/job_wish.h"
 
 enum { PATH_SIZE_MAX = 4096 + JOB_NAME_SIZE_MAX + 64, ARENA_SIZE_MAX = 256 << 20 };
 

@@ -42,4 +42,10 @@ enum err job_files_pause(const char *directory, struct bytes name, bool is_pause
 /* The crawl ends it and removes the rest. What it archived stays. */
 enum err job_files_remove(const char *directory, struct bytes name, struct err_detail *detail) MUST_CHECK;
 
+/* job_wish.c: the job that such a wish is for, texts in the arena. ERR_INVALID says which key is wrong, and
+ * why.
+ */
+enum err job_wish_read(struct bytes wish, struct arena *arena, struct job *ret_job,
+                       struct err_detail *detail) MUST_CHECK;
+
 #endif

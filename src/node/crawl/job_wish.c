@@ -1,10 +1,10 @@
-#include "node/crawl/job_wish.h"
-
+/* A job as a program asks for it, in JSON: the keys of job.conf (docs/formats/job.md), and URLs. */
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "crawl/rules/pattern.h"
 #include "crawl/rules/scope.h"
+#include "node/crawl/job_files.h"
 
 enum { TEXT_SIZE_MAX = 1 << 20, LIST_COUNT_MAX = 1000 };
 

@@ -10,7 +10,7 @@
 #include "net/datagram.h"
 #include "net/identity.h"
 #include "node/crowd/crowd_driver_state.h"
-#include "node/transport/peers_file.h"
+#include "node/transport/ring_files.h"
 #include "node/transport/transport.h"
 
 /* ---- nodes that did not give what they had offered ---- */

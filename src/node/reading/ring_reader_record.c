@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "node/crowd/offers.h"
-#include "node/reading/ring_reader_aside.h"
 #include "node/reading/ring_reader_state.h"
 #include "store/volume/volume_record.h"
 

@@ -51,7 +51,7 @@ struct ring_reader {
     uint32_t asides_count;  /* lock: of them, threads of their own */
     bool is_active;         /* lock */
     struct bell idle;
-    struct pool asides; /* ring_reader_aside.h */
+    struct pool asides; /* struct ring_reader_aside */
 };
 
 struct ring_reader_session {
@@ -111,9 +111,28 @@ void ring_reader_leave(struct ring_reader *backend);
 bool ring_reader_use(struct ring_reader *backend) MUST_CHECK;
 void ring_reader_unuse(struct ring_reader *backend);
 
-/* Likewise for a thread of its own (ring_reader_aside.h). False: there is no ring, or there are many. */
+/* Likewise for a thread of its own. False: there is no ring, or there are many. */
 bool ring_reader_enter_aside(struct ring_reader *backend) MUST_CHECK;
 void ring_reader_leave_aside(struct ring_reader *backend);
+
+/*
+ * Work that waits for other nodes, on a pool's thread, so that the thread that wants its result can look
+ * elsewhere meanwhile, and leave it behind. Its context belongs to the pool's thread while it runs, then to
+ * the thread that waits for it; left behind, it is freed by the last of them.
+ */
+struct ring_reader_aside;
+
+/* release: frees the context. NULL: the pool takes nothing, or there is no memory, and nothing was done with
+ * the context.
+ */
+struct ring_reader_aside *ring_reader_aside_start(struct pool *pool, void (*run)(void *context),
+                                                  void (*release)(void *context), void *context);
+
+/* Is it over, now or within this time? UINT64_MAX: as long as it takes. */
+bool ring_reader_aside_wait(struct ring_reader_aside *aside, uint64_t wait_us);
+
+/* The thread that started it is done with it, with or without its result: the context is released. */
+void ring_reader_aside_leave(struct ring_reader_aside *aside);
 
 /* Until all of them have answered or failed. */
 void ring_reader_ask(struct ring_reader *backend, struct ring_reader_question **questions, size_t count);

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/utc.h"
 #include "node/crowd/crowd_reader.h"
-#include "node/reading/ring_reader_aside.h"
 #include "node/reading/ring_reader_state.h"
 #include "store/instance/record.h"
 

@@ -38,4 +38,15 @@ enum err ring_files_write_peers(const char *directory, const struct peer *peers,
 /* They are kept as *.left, since a founder's charter cannot be made again. ERR_NOT_FOUND. */
 enum err ring_files_leave(const char *directory, struct err_detail *detail) MUST_CHECK;
 
+/* ---- lists of peers as bytes (DIR/ring/peers, DIR/crowd-contacts). Layout: docs/formats/charter.md ---- */
+
+enum { PEERS_FILE_MARK_SIZE = 4, PEERS_FILE_COUNT_MAX = 100 };
+enum { PEERS_FILE_SIZE_MAX = 16 + PEERS_FILE_COUNT_MAX * (16 + 2 + PEER_KEY_SIZE) };
+
+/* Into memory of PEERS_FILE_SIZE_MAX. mark: of the list, PEERS_FILE_MARK_SIZE letters. */
+struct bytes peers_file_write(const char *mark, const struct peer *peers, size_t count, void *memory);
+
+/* How many there are; 0: it is no such list, or damaged, and contacts have to be found otherwise. */
+size_t peers_file_read(const char *mark, struct bytes bytes, struct peer *out, size_t peers_max);
+
 #endif
