@@ -128,17 +128,8 @@ enum err scratch_read(const struct scratch *scratch, uint64_t offset, void *out,
         }
         return ERR_OK;
     }
-    for (size_t done = 0; done < size;) {
-        ssize_t got = pread(scratch->fd, (uint8_t *)out + done, size - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return got < 0 ? err_from_errno(errno) : ERR_IO;
-        }
-        done += (size_t)got;
-    }
-    return ERR_OK;
+    enum err err = whole_file_read_at(scratch->fd, offset, out, size);
+    return err == ERR_TRUNCATED ? ERR_IO : err;
 }
 
 static enum err sink_append_scratch(struct sink *sink, struct bytes bytes, struct err_detail *detail) {

@@ -9,7 +9,7 @@
 
 enum { PATH_SIZE_MAX = 4096 + 256, READ_SIZE = 64 << 10 };
 
-static enum err file_fail(const char *path, struct err_detail *detail) {
+enum err whole_file_fail(const char *path, struct err_detail *detail) {
     int number = errno;
     return err_set(detail, err_from_errno(number), "%.180s: %s", path, strerror(number));
 }
@@ -17,19 +17,30 @@ static enum err file_fail(const char *path, struct err_detail *detail) {
 enum err whole_file_read(const char *path, struct buf *out, struct err_detail *detail) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return file_fail(path, detail);
+        return whole_file_fail(path, detail);
     }
     uint8_t part[READ_SIZE];
     ssize_t got = 1;
     enum err err = ERR_OK;
     while (err == ERR_OK && got > 0) {
         got = read(fd, part, sizeof part);
-        err = got < 0   ? file_fail(path, detail)
+        err = got < 0   ? whole_file_fail(path, detail)
               : got > 0 ? buf_put(out, bytes_of(part, (size_t)got))
                         : ERR_OK;
     }
     close(fd);
     return err == ERR_LIMIT ? err_set(detail, ERR_LIMIT, "%.180s is too long", path) : err;
+}
+
+enum err whole_file_read_at(int fd, uint64_t offset, void *out, size_t size) {
+    for (size_t done = 0; done < size;) {
+        ssize_t got = pread(fd, (uint8_t *)out + done, size - done, (off_t)(offset + done));
+        if (got == 0 || (got < 0 && errno != EINTR)) {
+            return got == 0 ? ERR_TRUNCATED : err_from_errno(errno);
+        }
+        done += got > 0 ? (size_t)got : 0;
+    }
+    return ERR_OK;
 }
 
 bool whole_file_write_all(int fd, struct bytes bytes) {
@@ -68,13 +79,13 @@ enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode, s
     }
     int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
     if (fd < 0) {
-        return file_fail(part, detail);
+        return whole_file_fail(part, detail);
     }
     bool is_written = whole_file_write_all(fd, bytes) && fsync(fd) == 0;
-    enum err err = is_written ? ERR_OK : file_fail(part, detail);
+    enum err err = is_written ? ERR_OK : whole_file_fail(part, detail);
     close(fd);
     if (err == ERR_OK && rename(part, path) != 0) {
-        err = file_fail(path, detail);
+        err = whole_file_fail(path, detail);
     }
     if (err != ERR_OK) {
         unlink(part);
@@ -85,5 +96,5 @@ enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode, s
 }
 
 enum err whole_file_make_directory(const char *path, struct err_detail *detail) {
-    return mkdir(path, 0777) == 0 || errno == EEXIST ? ERR_OK : file_fail(path, detail);
+    return mkdir(path, 0777) == 0 || errno == EEXIST ? ERR_OK : whole_file_fail(path, detail);
 }

@@ -19,6 +19,12 @@ enum err whole_file_read(const char *path, struct buf *out, struct err_detail *d
 enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode,
                             struct err_detail *detail) MUST_CHECK;
 
+/* The error that errno says, with the path in front. */
+enum err whole_file_fail(const char *path, struct err_detail *detail);
+
+/* This part of a file, all of it: ERR_TRUNCATED if it ends before. */
+enum err whole_file_read_at(int fd, uint64_t offset, void *out, size_t size) MUST_CHECK;
+
 /* All of it, however often the system takes only a part; false with errno. */
 bool whole_file_write_all(int fd, struct bytes bytes) MUST_CHECK;
 

@@ -134,17 +134,8 @@ void offers_file_remove(int directory, const struct ringkey *key) {
 }
 
 static enum err read_at(int fd, uint64_t offset, void *out, size_t size) {
-    for (size_t done = 0; done < size;) {
-        ssize_t got = pread(fd, (uint8_t *)out + done, size - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return got < 0 ? err_from_errno(errno) : ERR_CORRUPT;
-        }
-        done += (size_t)got;
-    }
-    return ERR_OK;
+    enum err err = whole_file_read_at(fd, offset, out, size);
+    return err == ERR_TRUNCATED ? ERR_CORRUPT : err;
 }
 
 static enum err offer_read_text(struct offers_file *file) {

@@ -377,8 +377,7 @@ enum err group_files_remove(const char *directory, const char *name, struct err_
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         char path[PATH_SIZE_MAX];
         if (unlink(group_path_of(directory, name, ends[i], path)) != 0 && errno != ENOENT) {
-            int number = errno;
-            return err_set(detail, err_from_errno(number), "%.180s: %s", path, strerror(number));
+            return whole_file_fail(path, detail);
         }
     }
     return ERR_OK;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "base/whole_file.h"
 #include "node/mirror/collection_pack.h"
 #include "node/mirror/collection_path.h"
 
@@ -49,21 +50,14 @@ static bool is_right(struct collection *collection, const uint8_t digest[SHA256_
 
 static bool collection_read_place(struct collection *collection, const struct collection_place *place,
                                   uint8_t *memory) {
-    size_t done = 0;
     int file = collection_path_open(&collection->path, place->path, O_RDONLY | O_NONBLOCK, 0);
     if (file < 0) {
         collection_path_done(&collection->path); /* its directory may be another one by now */
         return false;
     }
-    while (done < place->size) {
-        ssize_t size = pread(file, memory + done, place->size - done, (off_t)(place->offset + done));
-        if (size <= 0 && !(size < 0 && errno == EINTR)) {
-            break;
-        }
-        done += size > 0 ? (size_t)size : 0;
-    }
+    bool is_read = whole_file_read_at(file, place->offset, memory, place->size) == ERR_OK;
     close(file);
-    return done == place->size;
+    return is_read;
 }
 
 static enum err collection_read_chunk(struct collection *collection, const uint8_t digest[SHA256_SIZE],
@@ -273,9 +267,8 @@ enum err collection_open(const char *directory, const struct collection_setup *s
         version_id(setup->publisher, bytes_of_string(setup->name), &collection->sha256, collection->id);
         collection->nodes.directory =
             collection->root >= 0 ? openat(collection->root, "nodes", DIRECTORY_FLAGS | O_NOFOLLOW) : -1;
-        err = collection->nodes.directory >= 0
-                  ? collection_load(collection, detail)
-                  : err_set(detail, err_from_errno(errno), "%.180s: %s", path, strerror(errno));
+        err = collection->nodes.directory >= 0 ? collection_load(collection, detail)
+                                               : whole_file_fail(path, detail);
     }
     if (err != ERR_OK) {
         collection_close(collection);
@@ -303,12 +296,10 @@ void collection_close(struct collection *collection) {
     free(collection);
 }
 
-/* ---- a version on its way, until readers see it ---- */
-
 enum { TREE_MODE = 0755 };
 static const uint64_t PACK_SLACK = 64 << 20;
 
-/* ---- beginning ---- */
+/* ---- a version on its way, until readers see it ---- */
 
 enum err collection_begin(struct collection *collection, const struct version *version,
                           struct err_detail *detail) {
@@ -331,8 +322,7 @@ enum err collection_begin(struct collection *collection, const struct version *v
 
 /* ---- what is wanted ---- */
 
-/* Bytes that nobody can read as a manifest are the publisher's fault. */
-static bool is_fault(enum err err) {
+bool collection_is_fault(enum err err) {
     return err == ERR_INVALID || err == ERR_TRUNCATED || err == ERR_LIMIT || err == ERR_UNSUPPORTED ||
            err == ERR_MISMATCH;
 }
@@ -453,7 +443,7 @@ enum err collection_want(struct collection *collection, struct collection_wants 
         wants->is_content = true;
         err = want_chunks(collection, wants);
     }
-    if (is_fault(err)) {
+    if (collection_is_fault(err)) {
         collection->fault = err;
         wants->count = 0;
         wants->is_all = true;
@@ -463,14 +453,6 @@ enum err collection_want(struct collection *collection, struct collection_wants 
 }
 
 /* ---- what comes ---- */
-
-bool collection_has(struct collection *collection, const struct manifest_ref *ref) {
-    pthread_mutex_lock(&collection->lock);
-    bool has = collection->wants_nodes ? manifest_files_have(&collection->nodes, ref)
-                                       : collection_pack_find(collection->pack, ref->digest) == ref->size;
-    pthread_mutex_unlock(&collection->lock);
-    return has;
-}
 
 enum err collection_take(struct collection *collection, const struct manifest_ref *ref, struct bytes bytes) {
     uint8_t digest[SHA256_SIZE];
@@ -488,11 +470,6 @@ enum err collection_take(struct collection *collection, const struct manifest_re
 
 /* ---- the switch ---- */
 
-static enum err collection_fail(const char *what, struct err_detail *detail) {
-    int reason = errno;
-    return err_set(detail, err_from_errno(reason), "%s: %s", what, strerror(reason));
-}
-
 /* All trees and places but those of the version that readers see. */
 static enum err remove_others(const struct collection *collection, struct err_detail *detail) {
     char held[NAME_SIZE] = "";
@@ -501,7 +478,7 @@ static enum err remove_others(const struct collection *collection, struct err_de
     const struct dirent *item;
     enum err err = ERR_OK;
     if (opened == NULL) {
-        return collection_fail("trees", detail);
+        return whole_file_fail("trees", detail);
     }
     if (collection->has_held) {
         snprintf(held, sizeof held, "%ju", (uintmax_t)collection->held.number);
@@ -538,7 +515,6 @@ static enum err get_checked(void *context, const struct manifest_ref *chunk, uin
 
 static enum err fill_tree(struct collection *collection, bool is_checked,
                           struct collection_tree_stat *ret_stat, struct err_detail *detail) {
-    struct manifest_ref missing;
     struct collection_tree tree = {
         .before = collection->files,
         .root_before = &collection->held.root,
@@ -549,16 +525,16 @@ static enum err fill_tree(struct collection *collection, bool is_checked,
     };
     enum err err = collection_path_remove(collection->root, "staging/tree");
     if (err != ERR_OK || mkdirat(collection->root, "staging/tree", TREE_MODE) != 0) {
-        return collection_fail("staging/tree", detail);
+        return whole_file_fail("staging/tree", detail);
     }
     tree.directory =
         openat(collection->root, "staging/tree", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (tree.directory < 0) {
-        return collection_fail("staging/tree", detail);
+        return whole_file_fail("staging/tree", detail);
     }
-    err = collection_tree_make(&tree, &collection->staged.root, ret_stat, &missing, detail);
+    err = collection_tree_make(&tree, &collection->staged.root, ret_stat, detail);
     if (err == ERR_OK && syncfs(tree.directory) != 0) {
-        err = collection_fail("staging/tree", detail);
+        err = whole_file_fail("staging/tree", detail);
     }
     close(tree.directory);
     return err;
@@ -580,7 +556,7 @@ static enum err switch_version(struct collection *collection, struct err_detail 
     struct version version = collection->staged;
     snprintf(tree, sizeof tree, "trees/%ju", (uintmax_t)version.number);
     if (renameat(collection->root, "staging/tree", collection->root, tree) != 0) {
-        return collection_fail(tree, detail);
+        return whole_file_fail(tree, detail);
     }
     snprintf(places, sizeof places, "places.%ju", (uintmax_t)version.number);
     unlinkat(collection->root, "current.new", 0);
@@ -591,7 +567,7 @@ static enum err switch_version(struct collection *collection, struct err_detail 
     }
     if (err == ERR_OK && (symlinkat(tree, collection->root, "current.new") != 0 ||
                           renameat(collection->root, "current.new", collection->root, "current") != 0)) {
-        err = collection_fail("current", detail);
+        err = whole_file_fail("current", detail);
     }
     if (err == ERR_OK) {
         pthread_mutex_lock(&collection->lock);
@@ -639,7 +615,7 @@ enum err collection_apply(struct collection *collection, struct collection_tree_
         err = switch_version(collection, detail);
     } else if (err == ERR_NOT_FOUND) {
         collection->checks_places = true; /* something here is not what it was */
-    } else if (is_fault(err)) {
+    } else if (collection_is_fault(err)) {
         collection->fault = err;
     }
     if (err == ERR_OK) {

@@ -58,9 +58,6 @@ struct collection_wants {
 /* A manifest that cannot be is no error here: nothing more is wanted, and collection_apply() says so. */
 enum err collection_want(struct collection *collection, struct collection_wants *wants) MUST_CHECK;
 
-/* Has it come? */
-bool collection_has(struct collection *collection, const struct manifest_ref *ref);
-
 /* ERR_MISMATCH: these are not its bytes. */
 enum err collection_take(struct collection *collection, const struct manifest_ref *ref,
                          struct bytes bytes) MUST_CHECK;
@@ -71,6 +68,9 @@ enum err collection_take(struct collection *collection, const struct manifest_re
  */
 enum err collection_apply(struct collection *collection, struct collection_tree_stat *ret_stat,
                           struct err_detail *detail) MUST_CHECK;
+
+/* Bytes that nobody can read as a manifest: is this error the publisher's fault? */
+bool collection_is_fault(enum err err);
 
 /* ---- any thread ---- */
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "base/whole_file.h"
 
 enum { HEAD_SIZE = 4 + SHA256_SIZE, CHUNKS_MAX = 32 << 20, MODE = 0600 };
 
@@ -33,18 +34,6 @@ static enum err pack_note(struct collection_pack *pack, const uint8_t digest[SHA
     return err;
 }
 
-static bool read_at(int file, void *memory, size_t size, uint64_t offset) {
-    size_t done = 0;
-    while (done < size) {
-        ssize_t got = pread(file, (uint8_t *)memory + done, size - done, (off_t)(offset + done));
-        if (got <= 0 && !(got < 0 && errno == EINTR)) {
-            return false;
-        }
-        done += got > 0 ? (size_t)got : 0;
-    }
-    return true;
-}
-
 /* ---- opening ---- */
 
 /* The chunk at the end of what is known. False: there is no further sound one. */
@@ -53,12 +42,13 @@ static bool take_next(struct collection_pack *pack, struct sha256 *sha256, uint8
     uint8_t head[HEAD_SIZE];
     uint8_t digest[SHA256_SIZE];
     struct wire_reader reader;
-    if (!read_at(pack->file, head, sizeof head, pack->size)) {
+    if (whole_file_read_at(pack->file, pack->size, head, sizeof head) != ERR_OK) {
         return false;
     }
     wire_reader_init(&reader, bytes_of(head, sizeof head));
     uint32_t size = wire_read_u32(&reader);
-    if (size == 0 || size > CHUNKER_SIZE_MAX || !read_at(pack->file, memory, size, pack->size + HEAD_SIZE)) {
+    if (size == 0 || size > CHUNKER_SIZE_MAX ||
+        whole_file_read_at(pack->file, pack->size + HEAD_SIZE, memory, size) != ERR_OK) {
         return false;
     }
     sha256_digest(sha256, bytes_of(memory, size), digest);
@@ -178,7 +168,8 @@ enum err collection_pack_read(const struct collection_pack *pack, const uint8_t 
         return ERR_NOT_FOUND;
     }
     *ret_size = place->size;
-    return read_at(pack->file, memory, place->size, place->offset) ? ERR_OK : ERR_IO;
+    bool is_read = whole_file_read_at(pack->file, place->offset, memory, place->size) == ERR_OK;
+    return is_read ? ERR_OK : ERR_IO;
 }
 
 void collection_pack_forget(struct collection_pack *pack, const uint8_t digest[SHA256_SIZE]) {

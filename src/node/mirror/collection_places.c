@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/whole_file.h"
 
 enum { HEAD_SIZE = 16, RECORD_SIZE = 64, PATH_SIZE_MAX = 4096 + 16, MODE = 0600 };
 static const size_t RECORDS_SIZE_MAX = (size_t)2 << 30; /* 33 million chunks: 2 TB of content */
@@ -105,11 +106,7 @@ static enum err places_write_file(const char *path, const struct making *making,
                       places_put_part(file, buf_bytes(&making->records)) &&
                       places_put_part(file, buf_bytes(&making->paths));
     is_written = file != NULL && fclose(file) == 0 && is_written && rename(beside, path) == 0;
-    if (!is_written) {
-        int reason = errno;
-        return err_set(detail, err_from_errno(reason), "%.180s: %s", path, strerror(reason));
-    }
-    return ERR_OK;
+    return is_written ? ERR_OK : whole_file_fail(path, detail);
 }
 
 enum err collection_places_write(const char *path, struct manifest_source nodes,
@@ -148,11 +145,11 @@ enum err collection_places_open(const char *path, struct collection_places **ret
     struct stat stat;
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0 || fstat(file, &stat) != 0) {
-        int reason = errno;
+        enum err err = whole_file_fail(path, detail);
         if (file >= 0) {
             close(file);
         }
-        return err_set(detail, err_from_errno(reason), "%.180s: %s", path, strerror(reason));
+        return err;
     }
     struct collection_places *places = calloc(1, sizeof *places);
     void *data = places != NULL && stat.st_size >= HEAD_SIZE

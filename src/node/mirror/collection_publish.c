@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/whole_file.h"
 #include "node/mirror/collection_places.h"
 
 enum { NAME_SIZE = 64, DIRECTORY_FLAGS = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
@@ -23,11 +24,6 @@ struct publishing {
     struct err_detail *detail;
 };
 
-static enum err publish_fail(const struct publishing *publishing, const char *path) {
-    int reason = errno;
-    return err_set(publishing->detail, err_from_errno(reason), "%.180s: %s", path, strerror(reason));
-}
-
 /* ---- what is there ---- */
 
 static enum err set_source(struct publishing *publishing) {
@@ -39,7 +35,7 @@ static enum err set_source(struct publishing *publishing) {
                    : err_set(publishing->detail, ERR_INVALID, "which directory is it?");
     }
     if (realpath(source, path) == NULL) {
-        return publish_fail(publishing, source);
+        return whole_file_fail(source, publishing->detail);
     }
     if (strlen(path) >= sizeof publishing->setup.directory) {
         return err_set(publishing->detail, ERR_LIMIT, "%.100s…: the path is too long", path);
@@ -75,7 +71,7 @@ static enum err open_all(struct publishing *publishing) {
     const char *source = publishing->setup.directory;
     publishing->source = open(source, DIRECTORY_FLAGS);
     if (publishing->source < 0) {
-        return publish_fail(publishing, source);
+        return whole_file_fail(source, publishing->detail);
     }
     enum err err = collection_setup_write(config->directory, &publishing->setup, publishing->detail);
     if (err != ERR_OK) {
@@ -84,13 +80,13 @@ static enum err open_all(struct publishing *publishing) {
     collection_setup_path(config->directory, config->name, NULL, path);
     publishing->root = open(path, DIRECTORY_FLAGS | O_NOFOLLOW);
     if (publishing->root < 0) {
-        return publish_fail(publishing, path);
+        return whole_file_fail(path, publishing->detail);
     }
     if (flock(publishing->root, LOCK_EX | LOCK_NB) != 0) {
         return err_set(publishing->detail, ERR_BUSY, "\"%s\" is just being published", config->name);
     }
     publishing->nodes.directory = openat(publishing->root, "nodes", DIRECTORY_FLAGS | O_NOFOLLOW);
-    return publishing->nodes.directory >= 0 ? ERR_OK : publish_fail(publishing, path);
+    return publishing->nodes.directory >= 0 ? ERR_OK : whole_file_fail(path, publishing->detail);
 }
 
 static enum err read_before(struct publishing *publishing) {
@@ -170,7 +166,7 @@ static enum err write_version(struct publishing *publishing, struct version *ver
                                            manifest_files_source(&publishing->nodes), &version->root,
                                            publishing->detail);
     if (err == ERR_OK && syncfs(publishing->root) != 0) {
-        err = publish_fail(publishing, path);
+        err = whole_file_fail(path, publishing->detail);
     }
     return err == ERR_OK ? collection_setup_write_version(config->directory, config->name, "version", version,
                                                           publishing->detail)

@@ -20,7 +20,6 @@ struct making {
     struct manifest_reader *readers[2]; /* old (NULL: none), new */
     struct sha256 sha256;
     struct collection_tree_stat stat;
-    struct manifest_ref missing;
     struct err_detail *detail;
     uint8_t chunk[CHUNKER_SIZE_MAX];
 };
@@ -93,7 +92,6 @@ static enum err write_chunks(struct making *making, int file, const struct manif
         }
         err = tree->get(tree->context, &chunk, making->chunk);
         if (err != ERR_OK) {
-            making->missing = chunk;
             return err;
         }
         sha256_update(&making->sha256, bytes_of(making->chunk, chunk.size));
@@ -217,8 +215,7 @@ static enum err tree_prepare(struct making *making) {
 }
 
 enum err collection_tree_make(const struct collection_tree *tree, const struct manifest_ref *root,
-                              struct collection_tree_stat *ret_stat, struct manifest_ref *ret_missing,
-                              struct err_detail *detail) {
+                              struct collection_tree_stat *ret_stat, struct err_detail *detail) {
     struct making *making = calloc(1, sizeof *making);
     if (making == NULL) {
         return ERR_MEMORY;
@@ -231,7 +228,6 @@ enum err collection_tree_make(const struct collection_tree *tree, const struct m
     err = err == ERR_OK ? make_all(making, root) : err;
     err = err == ERR_OK ? finish_directories(making, root) : err;
     *ret_stat = making->stat;
-    *ret_missing = making->missing;
     collection_path_done(&making->after);
     collection_path_done(&making->before);
     manifest_reader_free(making->readers[0]);

@@ -31,13 +31,12 @@ struct collection_tree_stat {
 };
 
 /*
- * ERR_NOT_FOUND: a chunk is missing, *ret_missing says which. ERR_INVALID, ERR_MISMATCH, ERR_LIMIT and
+ * ERR_NOT_FOUND: a chunk is missing. ERR_INVALID, ERR_MISMATCH, ERR_LIMIT and
  * others of a bad manifest: whoever signed it has signed what cannot be. (A file that is not what it should
  * be is ERR_MISMATCH, too: that counts only where get() gives what is right.) The rest are errors of this
  * machine.
  */
 enum err collection_tree_make(const struct collection_tree *tree, const struct manifest_ref *root,
-                              struct collection_tree_stat *ret_stat, struct manifest_ref *ret_missing,
-                              struct err_detail *detail) MUST_CHECK;
+                              struct collection_tree_stat *ret_stat, struct err_detail *detail) MUST_CHECK;
 
 #endif

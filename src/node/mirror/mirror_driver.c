@@ -42,30 +42,15 @@ void mirror_driver_queue(struct mirror_driver_event *event) {
     task_poke(&driver->task);
 }
 
-static void forget_asked(struct mirror_driver_event *event) {
-    struct mirror_driver *driver = event->driver;
-    pthread_mutex_lock(&driver->lock);
-    if (event->next_asked != NULL) {
-        event->next_asked->previous_asked = event->previous_asked;
-    }
-    if (event->previous_asked != NULL) {
-        event->previous_asked->next_asked = event->next_asked;
-    } else {
-        driver->asked = event->next_asked;
-    }
-    pthread_mutex_unlock(&driver->lock);
-}
-
 static void mirror_on_answer(void *context, enum err err, struct bytes answer) {
     struct mirror_driver_event *event = context;
     event->err = err;
     buf_put(&event->answer, answer);
     event->err = event->err == ERR_OK ? event->answer.err : event->err;
-    forget_asked(event);
     mirror_driver_queue(event);
 }
 
-/* The thread of peer RPC. */
+/* The thread of peer RPC, which comes to all that it took before it ends. */
 static void driver_run(void *context) {
     struct mirror_driver_event *event = context;
     enum err err = peer_rpc_call(event->driver->config.peer_rpc, &event->peer, PEER_RPC_MIRROR,
@@ -76,16 +61,8 @@ static void driver_run(void *context) {
 }
 
 void mirror_driver_ask(struct mirror_driver_event *event) {
-    struct mirror_driver *driver = event->driver;
-    pthread_mutex_lock(&driver->lock);
-    event->next_asked = driver->asked;
-    if (driver->asked != NULL) {
-        driver->asked->previous_asked = event;
-    }
-    driver->asked = event;
-    pthread_mutex_unlock(&driver->lock);
     enum err err = event->question.err;
-    err = err == ERR_OK ? peer_rpc_post(driver->config.peer_rpc, driver_run, event) : err;
+    err = err == ERR_OK ? peer_rpc_post(event->driver->config.peer_rpc, driver_run, event) : err;
     if (err != ERR_OK) {
         mirror_on_answer(event, err, bytes_of(NULL, 0));
     }
@@ -623,11 +600,6 @@ void mirror_driver_free(struct mirror_driver *driver) {
         struct mirror_driver_event *next = event->next;
         mirror_driver_event_free(event);
         event = next;
-    }
-    while (driver->asked != NULL) { /* the thread of peer RPC ended before it came to them */
-        event = driver->asked;
-        driver->asked = event->next_asked;
-        mirror_driver_event_free(event);
     }
     for (size_t i = 0; i < driver->mirrors_count; i++) {
         free_mirror(driver->mirrors[i]);

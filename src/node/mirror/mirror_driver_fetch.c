@@ -409,11 +409,6 @@ void mirror_driver_take_chunks(struct mirror_driver_mirror *mirror, const struct
 
 /* ---- the end ---- */
 
-static bool is_publishers_fault(enum err err) {
-    return err == ERR_INVALID || err == ERR_MISMATCH || err == ERR_TRUNCATED || err == ERR_LIMIT ||
-           err == ERR_UNSUPPORTED;
-}
-
 static void tell_applied(const struct mirror_driver_mirror *mirror, const struct version *version,
                          const struct collection_tree_stat *stat) {
     char size[TEXT_SIZE_MAX];
@@ -436,10 +431,10 @@ void mirror_driver_apply(struct mirror_driver_mirror *mirror) {
         tell_applied(mirror, &version, &stat);
     } else {
         mirror_driver_note(mirror->driver, "collection %s: version %ju %s: %.150s", mirror->setup.name,
-                           (uintmax_t)version.number, is_publishers_fault(err) ? "is refused" : "has to wait",
+                           (uintmax_t)version.number, collection_is_fault(err) ? "is refused" : "has to wait",
                            err_detail_text(&detail, err));
     }
-    if (is_publishers_fault(err)) {
+    if (collection_is_fault(err)) {
         struct peer publisher = {0};
         memcpy(publisher.key, version.publisher, PEER_KEY_SIZE);
         config->blame(config->context, &publisher, "has signed a version of a collection that cannot be");

@@ -139,8 +139,6 @@ enum mirror_driver_event_kind {
 /* Something that happened; also a question of ours on its way. */
 struct mirror_driver_event {
     struct mirror_driver_event *next;
-    struct mirror_driver_event *next_asked; /* all questions: for the end */
-    struct mirror_driver_event *previous_asked;
     struct mirror_driver *driver;
     enum mirror_driver_event_kind kind;
     char name[VERSION_NAME_SIZE_MAX + 1]; /* of the collection */
@@ -175,7 +173,6 @@ struct mirror_driver {
     struct mirror_driver_event *events; /* in order */
     struct mirror_driver_event **events_end;
     size_t heard_count;                                   /* of the events */
-    struct mirror_driver_event *asked;                    /* all questions on their way */
     struct buf status;                                    /* as JSON, a moment ago */
     struct mirror_view views[COLLECTION_SETUP_NAMES_MAX]; /* the same, for pages */
     size_t views_count;

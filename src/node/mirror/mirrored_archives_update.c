@@ -292,12 +292,15 @@ static enum err update_volume(struct updating *updating, struct mirrored_archive
 
 /* ---- all of it ---- */
 
-static void empty_backend(const struct mirrored_archives *archives,
-                          const struct mirrored_archives_volume *volume) {
+static void give_up_volume(struct mirrored_archives *archives,
+                           const struct mirrored_archives_volume *volume) {
     struct backend *backend = instance_mirrored(archives->config.instance, volume->number);
     if (backend != NULL) {
         backend_mirrored_replace(backend, NULL);
         backend_mirrored_set_rules(backend, NULL);
+    }
+    if (volume->number != 0) {
+        archives->is_used[volume->number - INSTANCE_MIRRORED_NUMBER] = false;
     }
 }
 
@@ -310,10 +313,7 @@ static void drop_volumes(struct updating *updating) {
             file->volumes[kept++] = file->volumes[i];
             continue;
         }
-        empty_backend(updating->archives, &file->volumes[i]);
-        if (file->volumes[i].number != 0) {
-            updating->archives->is_used[file->volumes[i].number - INSTANCE_MIRRORED_NUMBER] = false;
-        }
+        give_up_volume(updating->archives, &file->volumes[i]);
     }
     file->volumes_count = kept;
 }
@@ -434,17 +434,13 @@ void mirrored_archives_update(struct mirrored_archives *archives, struct mirrore
 }
 
 void mirrored_archives_drop(struct mirrored_archives *archives, struct mirrored *mirrored) {
-    struct mirrored_archives_file none = {0};
     const char *directory = archives->config.directory;
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     for (size_t i = 0; i < mirrored->file.volumes_count; i++) {
-        empty_backend(archives, &mirrored->file.volumes[i]);
-        if (mirrored->file.volumes[i].number != 0) {
-            archives->is_used[mirrored->file.volumes[i].number - INSTANCE_MIRRORED_NUMBER] = false;
-        }
+        give_up_volume(archives, &mirrored->file.volumes[i]);
     }
     unlink(collection_setup_path(directory, mirrored->name, "deposit/state.json", path));
-    mirrored->file = none;
+    mirrored->file = (struct mirrored_archives_file){0};
     mirrored->is_dropped = true;
     pthread_mutex_lock(&archives->lock);
     mirrored->phase = MIRRORED_ARCHIVES_NONE;

@@ -21,11 +21,6 @@ static const char *ring_files_path_of(const char *directory, const char *name, c
     return out;
 }
 
-static enum err ring_files_fail(const char *path, struct err_detail *detail) {
-    int number = errno;
-    return err_set(detail, err_from_errno(number), "%.180s: %s", path, strerror(number));
-}
-
 /* ---- files ---- */
 
 /* ERR_LIMIT: it holds more than size_max bytes. */
@@ -161,7 +156,7 @@ enum err ring_files_leave(const char *directory, struct err_detail *detail) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(left, sizeof left, "%s.left", ring_files_path_of(directory, names[i], path));
         if (rename(path, left) != 0 && errno != ENOENT) {
-            return ring_files_fail(path, detail);
+            return whole_file_fail(path, detail);
         }
     }
     return ERR_OK;
