@@ -627,23 +627,19 @@ static void services_put_sentences(const struct ring_view *view, struct json *js
 
 static void services_put(struct ring_services *ring_services, const struct ring_view *view, struct json *json,
                          const char *name, const char *copies_name) {
-    struct peer_rpc_stat stat = {0};
-    if (ring_services->peer_rpc != NULL) {
-        peer_rpc_stat(ring_services->peer_rpc, &stat);
-    }
+    const struct ring_view_rpc *rpc = &view->rpc;
+    const struct ring_view_leases *leases = &view->leases;
     json_open(json, name);
-    JSON_COUNTS(json, {"streams", stat.streams_count}, {"asked", stat.questions_count},
-                {"failed", stat.failed_count}, {"answered", stat.answers_count},
-                {"refused", stat.refused_count}, {"reads", stat.reads_count}, {"busy", stat.shed_count},
-                {"sent_size", stat.sent_size}, {"received_size", stat.received_size});
+    JSON_COUNTS(json, {"streams", rpc->streams_count}, {"asked", rpc->questions_count},
+                {"failed", rpc->failed_count}, {"answered", rpc->answers_count},
+                {"refused", rpc->refused_count}, {"reads", rpc->reads_count}, {"busy", rpc->shed_count},
+                {"sent_size", rpc->sent_size}, {"received_size", rpc->received_size});
     decrees_put_json(ring_services->decrees, json);
-    if (ring_services->is_begun) {
+    if (view->is_begun) {
         struct link_relay_counters links = link_sender_counters(ring_services->link_sender);
-        struct host_leases_stat leases;
-        host_leases_stat(ring_services->host_leases, &leases);
         json_open(json, "leases");
-        JSON_COUNTS(json, {"lent", leases.lent_count}, {"borrowed", leases.borrowed_count},
-                    {"refused", leases.refused_count}, {"lost", leases.lost_count});
+        JSON_COUNTS(json, {"lent", leases->lent_count}, {"borrowed", leases->borrowed_count},
+                    {"refused", leases->refused_count}, {"lost", leases->lost_count});
         json_close(json);
         services_put_links(&links, json);
         copies_put_json(ring_services->copies, json, copies_name);
@@ -660,22 +656,13 @@ void ring_services_put(void *context, const struct ring_view *view, struct json 
 void ring_services_view(void *context, struct arena *arena, struct ring_view *view) {
     struct ring_services *ring_services = context;
     if (ring_services->peer_rpc != NULL) {
-        struct peer_rpc_stat stat;
-        peer_rpc_stat(ring_services->peer_rpc, &stat);
-        view->streams_count = stat.streams_count;
-        view->sent_size = stat.sent_size;
-        view->received_size = stat.received_size;
-        view->refused_count = stat.refused_count;
+        peer_rpc_stat(ring_services->peer_rpc, &view->rpc);
     }
     decrees_view(ring_services->decrees, arena, view);
     view->is_begun = ring_services->is_begun;
     if (view->is_begun) {
         struct link_relay_counters links = link_sender_counters(ring_services->link_sender);
-        struct host_leases_stat leases;
-        host_leases_stat(ring_services->host_leases, &leases);
-        view->lent_count = leases.lent_count;
-        view->borrowed_count = leases.borrowed_count;
-        view->lease_refused_count = leases.refused_count;
+        host_leases_stat(ring_services->host_leases, &view->leases);
         view->links_sent_count = links.offered_count;
         view->links_sent_size = links.sent_size;
         view->links_accepted_count = links.accepted_count;

@@ -231,8 +231,8 @@ static void crowd_put_hot(struct offers *offers, struct json *json) {
 }
 
 static void put_offers(struct ring_services *ring_services, struct json *json) {
-    struct offers_stat offers;
-    struct crowd_reader_stat obtained;
+    struct crowd_view_offers offers;
+    struct crowd_view_obtained obtained;
     offers_stat(ring_services->offers, &offers);
     crowd_reader_stat(ring_services->crowd_reader, &obtained);
     json_open(json, "offers");
@@ -263,24 +263,14 @@ void ring_services_put_crowd(void *context, struct buf *out) {
 
 void ring_services_view_crowd(void *context, struct arena *arena, struct crowd_view *ret_crowd) {
     struct ring_services *ring_services = context;
-    struct offers_stat offers;
-    struct crowd_reader_stat obtained;
     struct crowd_view_hot *hot;
     *ret_crowd = (struct crowd_view){0};
     if (!has_crowd(ring_services)) {
         return;
     }
     crowd_driver_view(ring_services->crowd_driver, arena, ret_crowd);
-    offers_stat(ring_services->offers, &offers);
-    crowd_reader_stat(ring_services->crowd_reader, &obtained);
-    ret_crowd->offers_count = offers.count;
-    ret_crowd->offers_size = offers.size;
-    ret_crowd->given_count = offers.given_count;
-    ret_crowd->given_size = offers.given_size;
-    ret_crowd->referred_count = offers.referred_count;
-    ret_crowd->obtained_count = obtained.obtained_count;
-    ret_crowd->obtained_size = obtained.obtained_size;
-    ret_crowd->false_count = obtained.false_count;
+    offers_stat(ring_services->offers, &ret_crowd->offers);
+    crowd_reader_stat(ring_services->crowd_reader, &ret_crowd->obtained);
     ret_crowd->hot_count = offers_hot(ring_services->offers, HOT_MAX, arena, &hot);
     ret_crowd->hot = hot;
 }

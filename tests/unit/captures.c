@@ -283,7 +283,7 @@ static void *stop_who_wants_it(void *context) {
 static void a_transfer_that_is_cut_goes_on(void **state) {
     struct fixture *fixture = *state;
     struct captured captured;
-    struct peer_rpc_stat stat;
+    struct ring_view_rpc stat;
     pthread_t thread;
     unsigned stopped_count = 0;
     uint64_t offset_max = 0;

@@ -53,7 +53,7 @@ static void fetch(struct node *node) {
 }
 
 static uint64_t answers_of(struct node *node) {
-    struct peer_rpc_stat stat;
+    struct ring_view_rpc stat;
     peer_rpc_stat(node->peer_rpc, &stat);
     return stat.answers_count;
 }
@@ -155,7 +155,7 @@ static void who_is_silent_is_asked_once_a_batch(void **state) {
     for (size_t i = 0; i < SOME_COUNT; i++) {
         want(self, &some.keys[i], &world->nodes[OFFERER]);
     }
-    struct peer_rpc_stat stat;
+    struct ring_view_rpc stat;
     fetch(self);
     peer_rpc_stat(self->peer_rpc, &stat);
     assert_int_equal(stat.questions_count, 1);

@@ -425,8 +425,8 @@ static inline size_t count_copies(struct world *world, const struct ringkey *key
     return count;
 }
 
-static inline struct copies_stat stat_of(struct node *node) {
-    struct copies_stat stat;
+static inline struct ring_view_stored stat_of(struct node *node) {
+    struct ring_view_stored stat;
     copies_stat(node->copies, &stat);
     return stat;
 }

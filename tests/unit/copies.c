@@ -19,7 +19,7 @@ static void what_one_stores_the_others_get(void **state) {
             expect_body(&world->nodes[i], n, n / 3);
         }
     }
-    struct copies_stat stat = stat_of(&world->nodes[2]);
+    struct ring_view_stored stat = stat_of(&world->nodes[2]);
     assert_int_equal(stat.fetched_count, 60);
     assert_int_equal(stat.fetched_about_count, 40); /* a duplicate's body does not travel */
     assert_int_equal(stat.fetched_size, 20 * BODY_SIZE);
@@ -45,7 +45,7 @@ static void a_busy_giver_gives_later(void **state) {
         put(&world->nodes[0], n, n);
     }
     wait_for(all_have(world, 30));
-    struct peer_rpc_stat stat;
+    struct ring_view_rpc stat;
     peer_rpc_stat(world->nodes[0].peer_rpc, &stat);
     assert_true(stat.shed_count > 0);
     assert_int_equal(stat_of(&world->nodes[1]).fetched_count, 30);
@@ -73,7 +73,7 @@ static void over_slow_lines_copies_are_given_in_turns(void **state) {
 static void who_was_away_gets_only_the_difference(void **state) {
     struct world *world = *state;
     struct node *late = &world->nodes[2];
-    struct peer_rpc_stat traffic;
+    struct ring_view_rpc traffic;
     start_all(world);
     for (unsigned n = 0; n < 80; n++) {
         put(&world->nodes[0], n, n);

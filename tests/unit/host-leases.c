@@ -433,7 +433,7 @@ static void check_all_fetched(const struct ring *ring) {
 
 static void three_nodes_are_as_polite_as_one(void **state) {
     struct ring *ring = *state;
-    struct host_leases_stat stat;
+    struct ring_view_leases stat;
     open_nodes(ring, NODES_COUNT, DELAY_US);
     pass_new_time();
     run_until(ring, LOG_MAX);
@@ -549,7 +549,7 @@ static void others_cannot_lend(void **state) {
     for (unsigned i = 0; i < 200; i++) {
         uv_run(&ring->loop.uv, UV_RUN_NOWAIT); /* it has come already */
     }
-    struct host_leases_stat stat;
+    struct ring_view_leases stat;
     host_leases_stat(ring->nodes[1].host_leases, &stat);
     assert_int_equal(stat.borrowed_count, 0);
     assert_int_equal(ring->log_count, 0);

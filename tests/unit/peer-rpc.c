@@ -129,7 +129,7 @@ static enum err ask(struct node *from, const struct node *to, enum peer_rpc_serv
 
 static void answers_go_both_ways_over_one_stream(void **state) {
     struct buf answer;
-    struct peer_rpc_stat stat;
+    struct ring_view_rpc stat;
     (void)state;
     buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);
     for (int i = 0; i < 100; i++) {
@@ -182,7 +182,7 @@ static void the_first_good_answer_wins(void **state) {
 
 static void strangers_are_not_heard(void **state) {
     struct buf answer;
-    struct peer_rpc_stat stat;
+    struct ring_view_rpc stat;
     (void)state;
     buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);
     nodes[1].stranger = &nodes[0].identity;
@@ -364,7 +364,7 @@ static enum err read_from(struct node *node, struct bytes question, struct buf *
 static void readers_above_the_rate_are_told_at_once(void **state) {
     enum { RATE = 50, ASKED = 400 };
     struct buf answer;
-    struct peer_rpc_stat stat;
+    struct ring_view_rpc stat;
     size_t busy_count = 0;
     (void)state;
     buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);

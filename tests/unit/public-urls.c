@@ -92,7 +92,7 @@ static int tear_down(void **state) {
 static void what_a_node_signed_of_itself_is_believed(void **state) {
     struct node *nodes = *state;
     char text[PUBLIC_URLS_TEXT_SIZE];
-    struct peer_rpc_stat stat;
+    struct ring_view_rpc stat;
     assert_true(public_urls_find(nodes[ASKER].public_urls, &nodes[HONEST].peer, text));
     assert_string_equal(text, "https://archive.example:8443");
     assert_true(public_urls_find(nodes[ASKER].public_urls, &nodes[HONEST].peer, text));

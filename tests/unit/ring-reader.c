@@ -114,8 +114,8 @@ static void own_captures_come_first(void **state) {
     struct fixture *fixture = *state;
     struct capture last;
     bool is_partial;
-    struct peer_rpc_stat before;
-    struct peer_rpc_stat after;
+    struct ring_view_rpc before;
+    struct ring_view_rpc after;
     put_some(fixture);
     struct document document = fixture_document("http://www.example.org/a", 4, BYTES("a4"));
     fixture_put_at(fixture, READER, &document);
@@ -174,7 +174,7 @@ static void age_listings(struct fixture *fixture, bool is_gone) {
 }
 
 static uint64_t questions_of(struct fixture *fixture) {
-    struct peer_rpc_stat stat;
+    struct ring_view_rpc stat;
     peer_rpc_stat(fixture->nodes[READER].peer_rpc, &stat);
     return stat.questions_count;
 }
@@ -776,8 +776,8 @@ static void slow_nodes_hold_up_only_some(void **state) {
     for (size_t i = 0; i < WAITERS_MAX; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, walk_slowly, &waiting), 0);
     }
-    struct peer_rpc_stat before = {0};
-    struct peer_rpc_stat after;
+    struct ring_view_rpc before = {0};
+    struct ring_view_rpc after;
     unsigned turns_count = 0;
     while (before.questions_count < WAITERS_MAX * (NODES_COUNT - 1) && await_turn(&turns_count)) {
         peer_rpc_stat(fixture->nodes[READER].peer_rpc, &before);

@@ -40,7 +40,7 @@ static struct ring_view ring_of(const struct ring_view_arc *arcs, size_t count) 
         .is_begun = true,
         .replicas = 3,
         .share = 0.375,
-        .copies = {.keys_count = 1234, .is_fed = true, .arcs = arcs, .arcs_count = count}};
+        .copies = {.stored = {.keys_count = 1234, .is_fed = true}, .arcs = arcs, .arcs_count = count}};
 }
 
 static void counts_arcs_by_level(void **state) {
@@ -87,7 +87,7 @@ static void says_what_is_repaired_and_for_how_long(void **state) {
     (void)state;
     struct ring_view good = ring_of((struct ring_view_arc[]){whole, away}, 2);
     assert_says(RING_TEXT_REPAIR, &good, "");
-    good.copies.wanted_count = 1;
+    good.copies.stored.wanted_count = 1;
     assert_says(RING_TEXT_REPAIR, &good, "1 capture on the way here");
     struct ring_view bad = ring_of((struct ring_view_arc[]){low, low, whole}, 3);
     assert_says(RING_TEXT_REPAIR, &bad, "2 arcs, 24 captures missing, about 20 s left");

@@ -503,7 +503,7 @@ bool copies_is_compared(struct copies *copies, struct ring_id place) {
     return is_compared;
 }
 
-void copies_stat(struct copies *copies, struct copies_stat *ret_stat) {
+void copies_stat(struct copies *copies, struct ring_view_stored *ret_stat) {
     pthread_mutex_lock(&copies->keys_lock);
     uint64_t keys_count = keyset_count(copies->keyset);
     pthread_mutex_unlock(&copies->keys_lock);

@@ -100,27 +100,7 @@ bool copies_is_compared(struct copies *copies, struct ring_id place);
  * offered to it? */
 bool copies_has_everything(struct copies *copies);
 
-struct copies_stat {
-    uint64_t keys_count;
-    uint64_t compared_count;      /* comparisons made as primary */
-    uint64_t compared_by_count;   /* questions of others answered */
-    uint64_t toured_count;        /* comparisons of arcs of others, to keep everything */
-    uint64_t offered_count;       /* keys */
-    uint64_t handed_on_count;     /* captures of arcs that were ours, missing at their new holders */
-    uint64_t fetched_count;       /* captures stored that others gave */
-    uint64_t fetched_about_count; /* of them, without their payload */
-    uint64_t fetched_size;        /* of payloads */
-    uint64_t refused_count;       /* captures that were not what they should be */
-    uint64_t challenged_count;
-    uint64_t caught_count;   /* challenges that failed */
-    uint64_t released_count; /* surplus captures given up */
-    uint64_t repaired_count;
-    uint64_t wanted_count; /* waiting to be fetched */
-    bool is_full;
-    bool is_fed; /* all that is in the volumes is in the keys */
-};
-
-void copies_stat(struct copies *copies, struct copies_stat *ret_stat);
+void copies_stat(struct copies *copies, struct ring_view_stored *ret_stat);
 
 /* Append an object: what /api/v1/ring/together says of keeping (docs/api.md). */
 void copies_put_json(struct copies *copies, struct json *json, const char *name);

@@ -56,7 +56,7 @@ static void put_piece(const struct copies *copies, size_t index, uint64_t now_us
     json_close(json);
 }
 
-static void put_stat(struct json *json, const struct copies_stat *stat) {
+static void put_stat(struct json *json, const struct ring_view_stored *stat) {
     JSON_COUNTS(json, {"keys", stat->keys_count}, {"wanted", stat->wanted_count},
                 {"compared", stat->compared_count}, {"compared_by", stat->compared_by_count},
                 {"offered", stat->offered_count}, {"fetched", stat->fetched_count},
@@ -70,7 +70,7 @@ static void put_stat(struct json *json, const struct copies_stat *stat) {
 }
 
 void copies_put_json(struct copies *copies, struct json *json, const char *name) {
-    struct copies_stat stat;
+    struct ring_view_stored stat;
     uint64_t now_us = copies_now_us(copies);
     copies_stat(copies, &stat);
     json_open(json, name);
@@ -133,21 +133,13 @@ static void view_arc(const struct copies *copies, size_t index, struct arena *ar
 }
 
 void copies_view(struct copies *copies, struct arena *arena, struct ring_view_copies *ret_view) {
-    struct copies_stat stat;
+    struct ring_view_stored stat;
     copies_stat(copies, &stat);
     pthread_mutex_lock(&copies->lock);
     size_t count = copy_plan_pieces_count(copies->copy_plan);
     struct ring_view_arc *arcs = arena_take_array(arena, count, sizeof *arcs);
     *ret_view = (struct ring_view_copies){
-        .keys_count = stat.keys_count,
-        .wanted_count = stat.wanted_count,
-        .refused_count = stat.refused_count,
-        .challenged_count = stat.challenged_count,
-        .caught_count = stat.caught_count,
-        .released_count = stat.released_count,
-        .repaired_count = stat.repaired_count,
-        .is_full = stat.is_full,
-        .is_fed = stat.is_fed,
+        .stored = stat,
         .keeps_everything = copies->config.keeps_everything,
         .rounds_count = copies->full_sync.rounds_count,
         .stops_count = copies->full_sync.last.stops_count,

@@ -108,7 +108,7 @@ struct copies {
     struct copies_follower followers[COPIES_FOLLOWERS_MAX]; /* lock */
     uint64_t full_until_us;                                 /* lock */
     uint64_t busy_until_us;                                 /* lock: nothing is fetched before */
-    struct copies_stat stat;                                /* lock */
+    struct ring_view_stored stat;                           /* lock */
 
     struct copies_reader answering; /* of the thread of peer_rpc */
 

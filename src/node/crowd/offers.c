@@ -377,7 +377,7 @@ enum err offers_get(struct offers *offers, struct captures_session *session, con
 
 /* ---- for people ---- */
 
-void offers_stat(struct offers *offers, struct offers_stat *ret_stat) {
+void offers_stat(struct offers *offers, struct crowd_view_offers *ret_stat) {
     pthread_mutex_lock(&offers->lock);
     *ret_stat = offers->stat;
     pthread_mutex_unlock(&offers->lock);

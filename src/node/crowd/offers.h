@@ -75,15 +75,7 @@ size_t offers_have(void *offers, struct bytes wish, uint8_t *memory);
 /* The same for this node itself: also where nothing is given, and not counted as asked for. */
 size_t offers_have_own(struct offers *offers, const struct wish *wish, struct ringkey out[WISH_FINDINGS_MAX]);
 
-struct offers_stat {
-    uint32_t count;
-    uint64_t size;
-    uint64_t given_count; /* captures given whole */
-    uint64_t given_size;
-    uint64_t referred_count;
-};
-
-void offers_stat(struct offers *offers, struct offers_stat *ret_stat);
+void offers_stat(struct offers *offers, struct crowd_view_offers *ret_stat);
 
 /* What others ask for most, the most wanted first, in the arena: how many. */
 size_t offers_hot(struct offers *offers, size_t count_max, struct arena *arena,

@@ -80,7 +80,7 @@ struct host_leases {
     size_t parcels_count;
     struct host_leases_wish *wishes;
     size_t wishes_count;
-    struct host_leases_stat stat;
+    struct ring_view_leases stat;
 };
 
 static uint64_t host_leases_now_us(const struct host_leases *host_leases) {
@@ -693,7 +693,7 @@ void host_leases_free(struct host_leases *host_leases) {
     free(host_leases);
 }
 
-void host_leases_stat(struct host_leases *host_leases, struct host_leases_stat *ret_stat) {
+void host_leases_stat(struct host_leases *host_leases, struct ring_view_leases *ret_stat) {
     pthread_mutex_lock(&host_leases->lock);
     *ret_stat = host_leases->stat;
     pthread_mutex_unlock(&host_leases->lock);

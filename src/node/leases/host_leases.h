@@ -19,6 +19,7 @@
 #include "crawl/rules/permit.h"
 #include "node/ring/holders.h"
 #include "node/rpc/peer_rpc.h"
+#include "replay/admin/ring_view.h"
 
 struct crawler;
 struct host_leases;
@@ -29,13 +30,6 @@ struct host_leases_config {
     struct peer self;
     struct holders_source homes; /* know, find and own of it: the home of a position is its first holder */
     const struct clock *clock;   /* (clock_system) */
-};
-
-struct host_leases_stat {
-    uint64_t lent_count;     /* leases that we gave to others */
-    uint64_t borrowed_count; /* that we got from others */
-    uint64_t refused_count;  /* that we did not get */
-    uint64_t lost_count;     /* messages that could not be sent */
 };
 
 /* Serves PEER_RPC_LEND from now on. ERR_MEMORY, ERR_SYSTEM. */
@@ -57,6 +51,6 @@ void host_leases_detach(struct host_leases *host_leases);
 void host_leases_free(struct host_leases *host_leases);
 
 /* Any thread. */
-void host_leases_stat(struct host_leases *host_leases, struct host_leases_stat *ret_stat);
+void host_leases_stat(struct host_leases *host_leases, struct ring_view_leases *ret_stat);
 
 #endif

@@ -1,6 +1,5 @@
 #include "node/mirror/collection_places.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

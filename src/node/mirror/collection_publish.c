@@ -1,6 +1,5 @@
 #include "node/mirror/collection_publish.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

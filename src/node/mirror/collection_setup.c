@@ -1,7 +1,6 @@
 #include "node/mirror/collection_setup.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -455,7 +455,7 @@ void peer_rpc_free(struct peer_rpc *peer_rpc) {
 
 /* ---- any thread ---- */
 
-void peer_rpc_stat(struct peer_rpc *peer_rpc, struct peer_rpc_stat *ret_stat) {
+void peer_rpc_stat(struct peer_rpc *peer_rpc, struct ring_view_rpc *ret_stat) {
     pthread_mutex_lock(&peer_rpc->lock);
     *ret_stat = peer_rpc->stat;
     pthread_mutex_unlock(&peer_rpc->lock);

@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "base/peer.h"
 #include "net/identity.h"
+#include "replay/admin/ring_view.h"
 
 struct peer_rpc;
 
@@ -92,18 +93,6 @@ struct peer_rpc_config {
     void *context;
 };
 
-struct peer_rpc_stat {
-    uint64_t questions_count; /* asked by us */
-    uint64_t failed_count;    /* of them */
-    uint64_t answers_count;   /* given by us */
-    uint64_t refused_count;   /* questions of others that were not answered: strangers, bounds */
-    uint64_t reads_count;     /* what readers asked and was begun */
-    uint64_t shed_count;      /* and what was too much */
-    uint64_t sent_size;
-    uint64_t received_size;
-    uint32_t streams_count;
-};
-
 /* ERR_BUSY: the port is taken. Nothing runs yet. */
 enum err peer_rpc_new(const struct peer_rpc_config *config, struct peer_rpc **ret_peer_rpc,
                       struct err_detail *detail) MUST_CHECK;
@@ -164,7 +153,7 @@ enum err peer_rpc_begin_read(struct peer_rpc *peer_rpc, const struct peer *from,
 
 /* ---- any thread ---- */
 
-void peer_rpc_stat(struct peer_rpc *peer_rpc, struct peer_rpc_stat *ret_stat);
+void peer_rpc_stat(struct peer_rpc *peer_rpc, struct ring_view_rpc *ret_stat);
 
 /* The address it listens at. */
 struct address peer_rpc_address(const struct peer_rpc *peer_rpc);

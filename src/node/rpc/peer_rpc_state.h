@@ -98,7 +98,7 @@ struct peer_rpc {
     bool is_ending;
 
     pthread_mutex_t lock;
-    struct peer_rpc_stat stat; /* lock */
+    struct ring_view_rpc stat; /* lock */
     struct map habits;         /* lock: key of a peer -> struct peer_rpc_habit */
     struct standing standing;  /* lock: peers that said they are busy, by key */
     struct standing_entry busy[PEER_RPC_BUSY_MAX];

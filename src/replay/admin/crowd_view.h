@@ -17,6 +17,25 @@ struct crowd_view_hot {
     uint64_t given_count;
 };
 
+/* What this node hands on. */
+struct crowd_view_offers {
+    uint32_t count;
+    uint64_t size;
+    uint64_t given_count; /* captures given whole */
+    uint64_t given_size;
+    uint64_t referred_count;
+};
+
+/* What it got from others. */
+struct crowd_view_obtained {
+    uint64_t wanted_count;
+    uint64_t own_count;
+    uint64_t obtained_count;
+    uint64_t obtained_size;
+    uint64_t lost_count;
+    uint64_t false_count; /* holders that gave something false */
+};
+
 struct crowd_view {
     const char *overlay; /* NULL: this node takes no part */
     const char *part;
@@ -35,14 +54,8 @@ struct crowd_view {
     uint64_t served_count;
     uint64_t silent_count;
 
-    uint64_t offers_count;
-    uint64_t offers_size;
-    uint64_t given_count;
-    uint64_t given_size;
-    uint64_t referred_count;
-    uint64_t obtained_count;
-    uint64_t obtained_size;
-    uint64_t false_count;
+    struct crowd_view_offers offers;
+    struct crowd_view_obtained obtained;
     const struct crowd_view_hot *hot; /* the most wanted first */
     size_t hot_count;
 };

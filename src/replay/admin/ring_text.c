@@ -84,7 +84,7 @@ static void ring_text_put_copies(struct buf *out, const struct ring_view *ring) 
         buf_put_string(out, "not yet: this node waits for the ring");
         return;
     }
-    put_things(out, copies->keys_count, "capture");
+    put_things(out, copies->stored.keys_count, "capture");
     buf_put_string(out, " here, ");
     value_put_count(out, ring->replicas);
     buf_put_string(out, ring->replicas == 1 ? " copy of each wanted" : " copies of each wanted");
@@ -92,8 +92,8 @@ static void ring_text_put_copies(struct buf *out, const struct ring_view *ring) 
     buf_put_format(out, "; looks after %.1f %% of the ring", 100 * ring->share);
     put_arcs(out, copies);
     put_tour(out, copies);
-    buf_put_string(out, copies->is_full ? "; the disk here is full" : "");
-    buf_put_string(out, copies->is_fed ? "" : "; what is in the volumes is still being counted");
+    buf_put_string(out, copies->stored.is_full ? "; the disk here is full" : "");
+    buf_put_string(out, copies->stored.is_fed ? "" : "; what is in the volumes is still being counted");
 }
 
 /* All arcs: what is missing in all, and the time of the slowest, for they are repaired side by side. */
@@ -116,9 +116,9 @@ static void put_repair(struct buf *out, const struct ring_view *ring) {
         buf_put_string(out, " missing");
     }
     put_left(out, left_s);
-    if (copies->wanted_count > 0) {
+    if (copies->stored.wanted_count > 0) {
         buf_put_string(out, is_missing ? "; " : "");
-        put_things(out, copies->wanted_count, "capture");
+        put_things(out, copies->stored.wanted_count, "capture");
         buf_put_string(out, " on the way here");
     }
 }
@@ -164,11 +164,11 @@ static void put_parts(struct buf *out, const struct part *parts, size_t count) {
 
 static void put_checks(struct buf *out, const struct ring_view *ring) {
     const struct ring_view_copies *copies = &ring->copies;
-    const struct part parts[] = {{copies->challenged_count, "challenges of others"},
-                                 {copies->caught_count, "of them failed"},
-                                 {copies->refused_count, "false captures refused"},
-                                 {copies->repaired_count, "damaged captures repaired"},
-                                 {copies->released_count, "surplus copies given up"}};
+    const struct part parts[] = {{copies->stored.challenged_count, "challenges of others"},
+                                 {copies->stored.caught_count, "of them failed"},
+                                 {copies->stored.refused_count, "false captures refused"},
+                                 {copies->stored.repaired_count, "damaged captures repaired"},
+                                 {copies->stored.released_count, "surplus copies given up"}};
     put_parts(out, parts, sizeof parts / sizeof *parts);
 }
 
@@ -191,22 +191,22 @@ static void ring_text_put_links(struct buf *out, const struct ring_view *ring) {
 
 static void put_hosts(struct buf *out, const struct ring_view *ring) {
     buf_put_string(out, "lent ");
-    put_things(out, ring->lent_count, "time");
+    put_things(out, ring->leases.lent_count, "time");
     buf_put_string(out, ", borrowed ");
-    put_things(out, ring->borrowed_count, "time");
+    put_things(out, ring->leases.borrowed_count, "time");
     buf_put_string(out, ", refused ");
-    put_things(out, ring->lease_refused_count, "time");
+    put_things(out, ring->leases.refused_count, "time");
 }
 
 static void put_bytes(struct buf *out, const struct ring_view *ring) {
-    value_put_size(out, ring->sent_size);
+    value_put_size(out, ring->rpc.sent_size);
     buf_put_string(out, " sent, ");
-    value_put_size(out, ring->received_size);
+    value_put_size(out, ring->rpc.received_size);
     buf_put_string(out, " received over ");
-    put_things(out, ring->streams_count, "open stream");
-    if (ring->refused_count > 0) {
+    put_things(out, ring->rpc.streams_count, "open stream");
+    if (ring->rpc.refused_count > 0) {
         buf_put_string(out, "; ");
-        put_things(out, ring->refused_count, "question");
+        put_things(out, ring->rpc.refused_count, "question");
         buf_put_string(out, " refused");
     }
 }

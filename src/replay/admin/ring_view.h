@@ -52,17 +52,51 @@ struct ring_view_decree {
     const char *why_not;
 };
 
+/* What copying has done so far. */
+struct ring_view_stored {
+    uint64_t keys_count;
+    uint64_t compared_count;      /* comparisons made as primary */
+    uint64_t compared_by_count;   /* questions of others answered */
+    uint64_t toured_count;        /* comparisons of arcs of others, to keep everything */
+    uint64_t offered_count;       /* keys */
+    uint64_t handed_on_count;     /* captures of arcs that were ours, missing at their new holders */
+    uint64_t fetched_count;       /* captures stored that others gave */
+    uint64_t fetched_about_count; /* of them, without their payload */
+    uint64_t fetched_size;        /* of payloads */
+    uint64_t refused_count;       /* captures that were not what they should be */
+    uint64_t challenged_count;
+    uint64_t caught_count;   /* challenges that failed */
+    uint64_t released_count; /* surplus captures given up */
+    uint64_t repaired_count;
+    uint64_t wanted_count; /* waiting to be fetched */
+    bool is_full;
+    bool is_fed; /* all that is in the volumes is in the keys */
+};
+
+/* Questions between nodes, over streams (docs/protocol/ring-services.md). */
+struct ring_view_rpc {
+    uint64_t questions_count; /* asked by us */
+    uint64_t failed_count;    /* of them */
+    uint64_t answers_count;   /* given by us */
+    uint64_t refused_count;   /* questions of others that were not answered: strangers, bounds */
+    uint64_t reads_count;     /* what readers asked and was begun */
+    uint64_t shed_count;      /* and what was too much */
+    uint64_t sent_size;
+    uint64_t received_size;
+    uint32_t streams_count;
+};
+
+/* Hosts that are lent between nodes. */
+struct ring_view_leases {
+    uint64_t lent_count;     /* leases that we gave to others */
+    uint64_t borrowed_count; /* that we got from others */
+    uint64_t refused_count;  /* that we did not get */
+    uint64_t lost_count;     /* messages that could not be sent */
+};
+
 /* Copies of this node. */
 struct ring_view_copies {
-    uint64_t keys_count;
-    uint64_t wanted_count;
-    uint64_t refused_count;
-    uint64_t challenged_count;
-    uint64_t caught_count;
-    uint64_t released_count;
-    uint64_t repaired_count;
-    bool is_full;
-    bool is_fed;
+    struct ring_view_stored stored;
     bool keeps_everything; /* then of the last round over the ring: */
     uint64_t rounds_count;
     uint64_t stops_count;
@@ -83,10 +117,7 @@ struct ring_view {
 
     const struct ring_view_decree *decrees;
     size_t decrees_count;
-    uint32_t streams_count;
-    uint64_t sent_size;
-    uint64_t received_size;
-    uint64_t refused_count; /* questions */
+    struct ring_view_rpc rpc;
 
     bool is_begun; /* the rest is there */
     struct ring_view_copies copies;
@@ -96,9 +127,7 @@ struct ring_view {
     uint64_t links_silent_count;
     uint64_t links_malformed_count;
     uint64_t links_flood_count;
-    uint64_t lent_count;
-    uint64_t borrowed_count;
-    uint64_t lease_refused_count;
+    struct ring_view_leases leases;
 };
 
 #endif
