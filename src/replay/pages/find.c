@@ -8,8 +8,7 @@
 #include "http/server/form.h"
 #include "http/server/http_request.h"
 #include "replay/search/search.h"
-#include "replay/site/replay.h"
-#include "replay/site/sheet.h"
+#include "replay/site/fill.h"
 
 enum {
     TIME_DIGITS_MAX = 14,
@@ -228,21 +227,20 @@ static void find_answer_json(struct find *find) {
 
 static void find_put_field(struct sheet *sheet, const char *name, const char *label, const char *hint,
                            const struct buf *value) {
-    sheet_format(sheet,
-                 "<span class=field><label for=%s>%s</label>"
-                 "<input id=%s name=%s placeholder=\"%s\" autocomplete=off value=\"",
-                 name, label, name, name, hint);
-    sheet_text(sheet, buf_bytes(value));
-    sheet_html(sheet, "\"></span>\n");
+    FILL(sheet,
+         "<span class=field><label for={html}>{html}</label>"
+         "<input id={html} name={html} placeholder=\"{html}\" autocomplete=off value=\"{text}\"></span>\n",
+         {.string = name}, {.string = label}, {.string = name}, {.string = name}, {.string = hint},
+         {.text = buf_bytes(value)});
 }
 
 static void find_put_form(struct sheet *sheet, const struct find *find) {
-    sheet_html(sheet,
-               "<form action=\"/search\" method=get role=search>\n<div class=search>"
-               "<label class=unseen for=words>Words</label>"
-               "<input id=words name=q type=search required autocomplete=off enterkeyhint=search value=\"");
-    sheet_text(sheet, buf_bytes(&find->words));
-    sheet_html(sheet, "\"><button class=main>Search</button></div>\n<div class=form-row>\n");
+    FILL(sheet,
+         "<form action=\"/search\" method=get role=search>\n<div class=search>"
+         "<label class=unseen for=words>Words</label><input id=words name=q type=search required "
+         "autocomplete=off enterkeyhint=search value=\"{text}\"><button class=main>Search</button></div>\n"
+         "<div class=form-row>\n",
+         {.text = buf_bytes(&find->words)});
     find_put_field(sheet, "host", "Host, with its subdomains", "example.org", &find->host);
     find_put_field(sheet, "from", "Archived from", "2026-01-31", &find->from);
     find_put_field(sheet, "to", "to", "2026-12", &find->to);
@@ -261,22 +259,19 @@ static void put_state(struct sheet *sheet, struct search *search) {
     struct search_stat stat;
     search_stat(search, &stat);
     if (stat.error[0] != '\0') {
-        sheet_html(sheet, "<p class=\"notice bad\">The full-text index is not being updated: ");
-        sheet_string(sheet, stat.error);
-        sheet_html(sheet, "</p>\n");
+        FILL(sheet, "<p class=\"notice bad\">The full-text index is not being updated: {string}</p>\n",
+             {.string = stat.error});
     } else if (stat.left_count > 0 || !stat.is_open) {
         uint64_t read_count =
             stat.left_count < stat.captures_count ? stat.captures_count - stat.left_count : 0;
-        sheet_html(sheet, "<p class=\"notice warning\" id=index-state>The full-text index is being built: ");
-        sheet_count(sheet, read_count);
-        sheet_html(sheet, " of about ");
-        sheet_count(sheet, stat.captures_count);
-        sheet_html(sheet, " captures read so far.</p>\n");
+        FILL(
+            sheet,
+            "<p class=\"notice warning\" id=index-state>The full-text index is being built: {count} of about "
+            "{count} captures read so far.</p>\n",
+            {.number = read_count}, {.number = stat.captures_count});
     } else {
-        sheet_html(sheet, "<p class=quiet id=index-state>");
-        sheet_count(sheet, stat.documents_count);
-        sheet_html(sheet, stat.documents_count == 1 ? " page" : " pages");
-        sheet_html(sheet, " in the index.</p>\n");
+        FILL(sheet, "<p class=quiet id=index-state>{count} {html} in the index.</p>\n",
+             {.number = stat.documents_count}, {.string = stat.documents_count == 1 ? "page" : "pages"});
     }
 }
 
@@ -284,34 +279,25 @@ static void put_snippet(struct sheet *sheet, struct bytes snippet) {
     struct bytes part;
     bool is_found;
     while (find_next_part(&snippet, &part, &is_found)) {
-        sheet_html(sheet, is_found ? "<mark>" : "");
-        sheet_text(sheet, part);
-        sheet_html(sheet, is_found ? "</mark>" : "");
+        FILL(sheet, is_found ? "<mark>{text}</mark>" : "{text}", {.text = part});
     }
 }
 
 static void put_result(struct sheet *sheet, const struct search_result *result) {
-    sheet_html(sheet, "<li><a href=\"");
-    sheet_replay_url(sheet, result->time_us, "", result->url);
-    sheet_html(sheet, "\"><bdi>");
-    sheet_text(sheet, result->title.size > 0 ? result->title : result->url);
-    sheet_html(sheet, "</bdi></a>\n<span class=\"url quiet\">");
-    sheet_text(sheet, result->url);
-    sheet_html(sheet, "</span>\n<p dir=auto");
+    FILL(sheet,
+         "<li><a href=\"{replay}\"><bdi>{text}</bdi></a>\n<span class=\"url quiet\">{text}</span>\n<p "
+         "dir=auto",
+         {.text = result->url, .time_us = result->time_us},
+         {.text = result->title.size > 0 ? result->title : result->url}, {.text = result->url});
     if (result->language.size > 0) {
-        sheet_html(sheet, " lang=\"");
-        sheet_text(sheet, result->language);
-        sheet_html(sheet, "\"");
+        FILL(sheet, " lang=\"{text}\"", {.text = result->language});
     }
     sheet_html(sheet, ">");
     put_snippet(sheet, result->snippet);
-    sheet_html(sheet, "</p>\n<span class=quiet>");
-    sheet_date(sheet, result->time_us);
-    sheet_html(sheet, " · <a href=\"/web/*/");
-    sheet_url(sheet, result->url);
-    sheet_html(sheet, "\">all versions<span class=unseen> of ");
-    sheet_text(sheet, result->url);
-    sheet_html(sheet, "</span></a></span></li>\n");
+    FILL(sheet,
+         "</p>\n<span class=quiet>{date} · <a href=\"/web/*/{url}\">all versions<span class=unseen> of "
+         "{text}</span></a></span></li>\n",
+         {.time_us = result->time_us}, {.text = result->url}, {.text = result->url});
 }
 
 /* The same question, another page. */
@@ -359,9 +345,8 @@ static void find_answer_page(struct find *find) {
     sheet_begin(&sheet, find->replay, find->request, "Search", SHEET_SEARCH);
     find_put_form(&sheet, find);
     if (find->job.err != ERR_OK) {
-        sheet_html(&sheet, "<p class=\"notice bad\" role=alert>");
-        sheet_string(&sheet, err_detail_text(&find->job.detail, find->job.err));
-        sheet_html(&sheet, "</p>\n");
+        FILL(&sheet, "<p class=\"notice bad\" role=alert>{string}</p>\n",
+             {.string = err_detail_text(&find->job.detail, find->job.err)});
     } else if (find->is_asked) {
         put_results(&sheet, find);
     }

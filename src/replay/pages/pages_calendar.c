@@ -227,13 +227,13 @@ static void put_years(struct sheet *sheet, const struct calendar *calendar) {
     sheet_html(sheet, "<nav aria-label=Years><ol class=years>\n");
     for (size_t i = count; i-- > 0;) {
         const struct calendar_year *year = &calendar->years[i];
-        sheet_html(sheet, "<li><a href=\"");
-        pages_put_calendar_path(sheet, year->year, buf_bytes(&calendar->url));
-        sheet_format(sheet, "\"%s>", year->year == calendar->year ? " aria-current=page" : "");
+        sheet_format(sheet, "<li><a href=\"/web/%04d*/", year->year);
+        FILL(sheet, "{url}\"{html}>", {.text = buf_bytes(&calendar->url)},
+             {.string = year->year == calendar->year ? " aria-current=page" : ""});
         put_spark(sheet, year, max);
-        sheet_format(sheet, "<b>%d</b><span class=quiet>", year->year);
-        sheet_count(sheet, year->count);
-        sheet_format(sheet, "<span class=unseen> %s</span></span></a>\n", captures_word(year->count));
+        FILL(sheet, "<b>{number}</b><span class=quiet>{count}<span class=unseen> {html}</span></span></a>\n",
+             {.number = (uint64_t)year->year}, {.number = year->count},
+             {.string = captures_word(year->count)});
     }
     sheet_html(sheet, "</ol></nav>\n");
 }
@@ -257,12 +257,9 @@ static void put_entry_text(struct sheet *sheet, const struct calendar_entry *ent
 
 static void put_entry(struct sheet *sheet, const struct calendar *calendar,
                       const struct calendar_entry *entry) {
-    sheet_html(sheet, "<li><a href=\"");
-    sheet_replay_url(sheet, entry->time_us, "", buf_bytes(&calendar->url));
-    sheet_html(sheet, "\">");
+    FILL(sheet, "<li><a href=\"{replay}\">", {.text = buf_bytes(&calendar->url), .time_us = entry->time_us});
     put_entry_text(sheet, entry);
-    sheet_html(sheet, "</a> ");
-    sheet_status(sheet, entry->status);
+    FILL(sheet, "</a> {status}", {.number = entry->status});
     if (entry->is_unchanged) {
         sheet_html(sheet, " ");
         sheet_badge(sheet, SHEET_PLAIN, "unchanged");
@@ -271,10 +268,8 @@ static void put_entry(struct sheet *sheet, const struct calendar *calendar,
 
 static void put_more(struct sheet *sheet, const struct calendar *calendar, const struct calendar_day *day,
                      unsigned month, unsigned number) {
-    sheet_html(sheet, "<li class=quiet>and ");
-    sheet_count(sheet, day->count - day->kept_count);
-    sheet_html(sheet, " earlier: <a href=\"/cdx/search/cdx?url=");
-    sheet_argument(sheet, buf_bytes(&calendar->url));
+    FILL(sheet, "<li class=quiet>and {count} earlier: <a href=\"/cdx/search/cdx?url={argument}",
+         {.number = day->count - day->kept_count}, {.text = buf_bytes(&calendar->url)});
     sheet_format(sheet, "&amp;from=%04d%02u%02u&amp;to=%04d%02u%02u\">the day as text</a>", calendar->year,
                  month, number, calendar->year, month, number);
 }
@@ -363,23 +358,17 @@ static void put_legend(struct sheet *sheet) {
 
 /* The day, with the time of day if only that tells the two apart. */
 static void calendar_put_end(struct sheet *sheet, const struct calendar *calendar, int64_t time_us) {
-    sheet_html(sheet, "<a href=\"");
-    sheet_replay_url(sheet, time_us, "", buf_bytes(&calendar->url));
-    sheet_html(sheet, "\">");
-    if (calendar->last_us - calendar->first_us < DAY_US) {
-        sheet_time(sheet, time_us);
-    } else {
-        sheet_date(sheet, time_us);
-    }
-    sheet_html(sheet, "</a>");
+    bool is_one_day = calendar->last_us - calendar->first_us < DAY_US;
+    FILL(sheet, is_one_day ? "<a href=\"{replay}\">{time}</a>" : "<a href=\"{replay}\">{date}</a>",
+         {.text = buf_bytes(&calendar->url), .time_us = time_us}, {.time_us = time_us});
 }
 
 static void put_summary(struct sheet *sheet, const struct calendar *calendar) {
-    sheet_html(sheet, "<p class=trail><a href=\"/\">Archive</a> / Calendar</p>\n<h1 class=url>");
-    sheet_text(sheet, buf_bytes(&calendar->url));
-    sheet_html(sheet, "</h1>\n<p class=lead>");
-    sheet_count(sheet, calendar->total_count);
-    sheet_format(sheet, " %s", captures_word(calendar->total_count));
+    FILL(sheet,
+         "<p class=trail><a href=\"/\">Archive</a> / Calendar</p>\n<h1 class=url>{text}</h1>\n"
+         "<p class=lead>{count} {html}",
+         {.text = buf_bytes(&calendar->url)}, {.number = calendar->total_count},
+         {.string = captures_word(calendar->total_count)});
     if (calendar->total_count > 1) {
         sheet_html(sheet, ", the first ");
         calendar_put_end(sheet, calendar, calendar->first_us);
@@ -406,14 +395,13 @@ static void put_actions(struct sheet *sheet, const struct calendar *calendar) {
     pages_put_path(sheet, "/details", calendar->last_us, url, PAGES_VIEW_PAGE);
     sheet_html(sheet, "\">Details of the last</a>");
     if (calendar->first_us != calendar->last_us) {
-        sheet_html(sheet, "<a class=button href=\"");
-        sheet_format(sheet, "/compare/%s", utc_format_digits(calendar->first_us, first));
+        sheet_format(sheet, "<a class=button href=\"/compare/%s",
+                     utc_format_digits(calendar->first_us, first));
         pages_put_path(sheet, "", calendar->last_us, url, PAGES_VIEW_TEXT);
         sheet_html(sheet, "\">Compare first and last</a>");
     }
-    sheet_html(sheet, "<a class=button href=\"/web/*/");
-    sheet_url(sheet, url);
-    sheet_html(sheet, "*\">Addresses that begin with this one</a></p>\n");
+    FILL(sheet, "<a class=button href=\"/web/*/{url}*\">Addresses that begin with this one</a></p>\n",
+         {.text = url});
 }
 
 static void calendar_put_page(struct sheet *sheet, const struct calendar *calendar) {
@@ -431,15 +419,13 @@ static void calendar_put_page(struct sheet *sheet, const struct calendar *calend
 static void calendar_answer_missing(struct replay *replay, struct http_request *request, struct bytes url) {
     struct sheet sheet;
     sheet_begin_bare(&sheet, replay, request, "Not in this archive", SHEET_NONE);
-    sheet_html(&sheet, "<div class=error><p class=error-status>404</p><h1>Not in this archive</h1>\n"
-                       "<p class=lead>There is no capture of <span class=url>");
-    sheet_text(&sheet, url);
-    sheet_html(&sheet, "</span>.</p>\n<p class=actions><a class=button href=\"/web/*/");
-    sheet_url(&sheet, url);
-    sheet_html(&sheet, "*\">Addresses that begin with this one</a><a class=button href=\"/save/");
-    sheet_url(&sheet, url);
-    sheet_html(&sheet,
-               "\">Save it now</a><a class=button href=\"/\">Look for something else</a></p></div>\n");
+    FILL(&sheet,
+         "<div class=error><p class=error-status>404</p><h1>Not in this archive</h1>\n"
+         "<p class=lead>There is no capture of <span class=url>{text}</span>.</p>\n<p class=actions>"
+         "<a class=button href=\"/web/*/{url}*\">Addresses that begin with this one</a>"
+         "<a class=button href=\"/save/{url}\">Save it now</a>"
+         "<a class=button href=\"/\">Look for something else</a></p></div>\n",
+         {.text = url}, {.text = url}, {.text = url});
     sheet_answer(&sheet, STATUS_NOT_FOUND);
 }
 

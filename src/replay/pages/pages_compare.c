@@ -8,13 +8,10 @@ enum { CONTEXT_LINES = 3, LINE_SHOWN_MAX = 2000 };
 
 /* One of the two captures. */
 struct version {
-    int64_t time_us;
-    uint16_t status;
+    struct capture capture; /* borrows from kept */
     uint64_t size;
-    uint8_t digest[KEY_DIGEST_SIZE];
     struct archive_neighbours neighbours;
-    struct buf url;
-    struct buf mime;
+    struct buf kept;
     struct buf text; /* that is compared: lines that are read, or the source */
     bool is_text;
     bool is_html;
@@ -70,13 +67,10 @@ static enum err compare_read_version(void *context, const struct capture *captur
     if (err != ERR_OK) {
         return err;
     }
-    version->time_us = capture->time_us;
-    version->status = capture->status;
+    version->capture = *capture;
     version->size = content.record.block.size;
-    memcpy(version->digest, capture->digest, KEY_DIGEST_SIZE);
-    buf_put(&version->url, capture->url);
-    buf_put(&version->mime, capture->mime);
-    err = compare_read_text(version, &content, reading->target->view);
+    err = archive_keep(&version->kept, &version->capture);
+    err = err == ERR_OK ? compare_read_text(version, &content, reading->target->view) : err;
     pages_content_done(&content);
     return err == ERR_OK
                ? archive_neighbours(reading->reader, capture->surt, capture->time_us, &version->neighbours)
@@ -96,7 +90,8 @@ static enum err read_versions(struct comparison *comparison, struct archive_read
 }
 
 static bool are_equal(const struct comparison *comparison) {
-    return memcmp(comparison->versions[0].digest, comparison->versions[1].digest, KEY_DIGEST_SIZE) == 0;
+    const struct version *versions = comparison->versions;
+    return memcmp(versions[0].capture.digest, versions[1].capture.digest, KEY_DIGEST_SIZE) == 0;
 }
 
 /* ---- the page ---- */
@@ -105,10 +100,10 @@ static bool are_equal(const struct comparison *comparison) {
 static void compare_put_link(struct sheet *sheet, const struct comparison *comparison, size_t index,
                              int64_t time_us, enum pages_view view) {
     char digits[UTC_DIGITS_SIZE];
-    int64_t left_us = index == 0 ? time_us : comparison->versions[0].time_us;
-    int64_t right_us = index == 1 ? time_us : comparison->versions[1].time_us;
+    int64_t left_us = index == 0 ? time_us : comparison->versions[0].capture.time_us;
+    int64_t right_us = index == 1 ? time_us : comparison->versions[1].capture.time_us;
     sheet_format(sheet, "/compare/%s", utc_format_digits(left_us, digits));
-    pages_put_path(sheet, "", right_us, buf_bytes(&comparison->versions[1].url), view);
+    pages_put_path(sheet, "", right_us, comparison->versions[1].capture.url, view);
 }
 
 static void put_choice(struct sheet *sheet, const struct comparison *comparison, size_t index,
@@ -124,28 +119,26 @@ static void put_choice(struct sheet *sheet, const struct comparison *comparison,
 
 static void compare_put_version(struct sheet *sheet, const struct comparison *comparison, size_t index) {
     const struct version *version = &comparison->versions[index];
+    const struct capture *capture = &version->capture;
     char digest[2 * KEY_DIGEST_SIZE + 1];
-    sheet_format(sheet, "<section aria-labelledby=version-%zu><h2 id=version-%zu><a href=\"", index, index);
-    sheet_replay_url(sheet, version->time_us, "", buf_bytes(&version->url));
-    sheet_html(sheet, "\">");
-    sheet_time(sheet, version->time_us);
-    sheet_html(sheet, "</a></h2>\n<p class=quiet>");
-    sheet_status(sheet, version->status);
-    sheet_html(sheet, " ");
-    sheet_text(sheet, buf_bytes(&version->mime));
-    sheet_html(sheet, ", ");
-    sheet_size(sheet, version->size);
-    hex_encode(bytes_of(version->digest, KEY_DIGEST_SIZE), digest);
-    sheet_format(sheet, ", <span class=key>sha256:%.16s…</span><br>", digest);
+    hex_encode(bytes_of(capture->digest, KEY_DIGEST_SIZE), digest);
+    digest[16] = '\0';
+    FILL(sheet,
+         "<section aria-labelledby=version-{number}><h2 id=version-{number}><a "
+         "href=\"{replay}\">{time}</a></h2>"
+         "\n<p class=quiet>{status} {text}, {size}, <span class=key>sha256:{html}…</span><br>",
+         {.number = index}, {.number = index}, {.text = capture->url, .time_us = capture->time_us},
+         {.time_us = capture->time_us}, {.number = capture->status}, {.text = capture->mime},
+         {.number = version->size}, {.string = digest});
     put_choice(sheet, comparison, index, "earlier", version->neighbours.previous_us);
     put_choice(sheet, comparison, index, "later", version->neighbours.next_us);
     sheet_html(sheet, "<a href=\"");
-    pages_put_path(sheet, "/details", version->time_us, buf_bytes(&version->url), PAGES_VIEW_PAGE);
+    pages_put_path(sheet, "/details", capture->time_us, capture->url, PAGES_VIEW_PAGE);
     sheet_html(sheet, "\">details</a></p>\n");
     if (comparison->view == PAGES_VIEW_PAGE) {
         sheet_format(sheet, "<iframe title=\"%s version\" sandbox=\"allow-scripts\" src=\"",
                      index == 0 ? "Left" : "Right");
-        sheet_replay_url(sheet, version->time_us, "mp_", buf_bytes(&version->url));
+        sheet_replay_url(sheet, capture->time_us, "mp_", capture->url);
         sheet_html(sheet, "\"></iframe>");
     }
     sheet_html(sheet, "</section>\n");
@@ -160,12 +153,10 @@ static void put_tab(struct sheet *sheet, const struct comparison *comparison, en
 
 static void put_diff_line(struct sheet *sheet, const struct pages_diff_line *line) {
     static const char *const elements[] = {"div", "del", "ins"};
-    struct bytes text = line->text;
-    bool is_long = text.size > LINE_SHOWN_MAX;
-    text.size = is_long ? LINE_SHOWN_MAX : text.size;
-    sheet_format(sheet, "<%s>", elements[line->kind]);
-    sheet_text(sheet, text);
-    sheet_format(sheet, "%s</%s>", is_long ? "…" : "", elements[line->kind]);
+    bool is_long = line->text.size > LINE_SHOWN_MAX;
+    FILL(sheet, "<{html}>{text}{html}</{html}>", {.string = elements[line->kind]},
+         {.text = bytes_slice(line->text, 0, is_long ? LINE_SHOWN_MAX : line->text.size)},
+         {.string = is_long ? "…" : ""}, {.string = elements[line->kind]});
 }
 
 /* Is a difference near? */
@@ -219,11 +210,9 @@ static enum err put_diff(struct sheet *sheet, const struct comparison *compariso
                      comparison->view == PAGES_VIEW_TEXT ? "The text that a reader sees is the same."
                                                          : "The source is the same.");
     } else {
-        sheet_html(sheet, "<p>");
-        sheet_count(sheet, diff.removed_count);
-        sheet_format(sheet, " %s removed, ", diff.removed_count == 1 ? "line" : "lines");
-        sheet_count(sheet, diff.added_count);
-        sheet_format(sheet, " %s added.</p>\n", diff.added_count == 1 ? "line" : "lines");
+        FILL(sheet, "<p>{count} {html} removed, {count} {html} added.</p>\n", {.number = diff.removed_count},
+             {.string = diff.removed_count == 1 ? "line" : "lines"}, {.number = diff.added_count},
+             {.string = diff.added_count == 1 ? "line" : "lines"});
         put_diff_lines(sheet, &diff);
     }
     pages_diff_done(&diff);
@@ -233,11 +222,10 @@ static enum err put_diff(struct sheet *sheet, const struct comparison *compariso
 static enum err compare_put_page(struct sheet *sheet, struct comparison *comparison) {
     const struct version *versions = comparison->versions;
     bool has_text = versions[0].is_text && versions[1].is_text;
-    sheet_html(sheet, "<p class=trail><a href=\"/\">Archive</a> / <a href=\"");
-    pages_put_calendar_path(sheet, 0, buf_bytes(&versions[1].url));
-    sheet_html(sheet, "\">Calendar</a> / Comparison</p>\n<h1 class=url>");
-    sheet_text(sheet, buf_bytes(&versions[1].url));
-    sheet_html(sheet, "</h1>\n<nav aria-label=Views><ul class=tabs>");
+    FILL(sheet,
+         "<p class=trail><a href=\"/\">Archive</a> / <a href=\"/web/*/{url}\">Calendar</a> / Comparison</p>\n"
+         "<h1 class=url>{text}</h1>\n<nav aria-label=Views><ul class=tabs>",
+         {.text = versions[1].capture.url}, {.text = versions[1].capture.url});
     put_tab(sheet, comparison, PAGES_VIEW_PAGE, "Side by side");
     if (has_text) {
         put_tab(sheet, comparison, PAGES_VIEW_TEXT, "Text");
@@ -261,16 +249,15 @@ static enum err compare_put_page(struct sheet *sheet, struct comparison *compari
 static void comparison_init(struct comparison *comparison, enum pages_view view) {
     *comparison = (struct comparison){.view = view == PAGES_VIEW_WARC ? PAGES_VIEW_PAGE : view};
     for (size_t i = 0; i < 2; i++) {
-        buf_init(&comparison->versions[i].url, INDEX_URL_SIZE_MAX);
-        buf_init(&comparison->versions[i].mime, INDEX_MIME_SIZE_MAX);
+        buf_init(&comparison->versions[i].kept,
+                 INDEX_SURT_SIZE_MAX + INDEX_URL_SIZE_MAX + INDEX_MIME_SIZE_MAX);
         buf_init(&comparison->versions[i].text, 8 * PAGES_CONTENT_SIZE_MAX);
     }
 }
 
 static void comparison_done(struct comparison *comparison) {
     for (size_t i = 0; i < 2; i++) {
-        buf_done(&comparison->versions[i].url);
-        buf_done(&comparison->versions[i].mime);
+        buf_done(&comparison->versions[i].kept);
         buf_done(&comparison->versions[i].text);
     }
 }

@@ -15,13 +15,12 @@ enum {
 
 /* One capture with all that is said of it. */
 struct details {
-    struct capture capture; /* its slices live in the reader, as found */
-    struct record record;   /* of its own */
+    struct capture capture;
+    struct record record; /* of its own */
     struct key key;
     struct block block;
     struct archive_neighbours neighbours;
-    struct buf url; /* copies: looking for the neighbours is another find */
-    struct buf mime;
+    struct buf text;    /* what the capture borrows: looking for the neighbours is another find */
     struct buf request; /* as it was sent */
     const char *origin; /* the collection that it comes from; NULL for this node's own */
 };
@@ -53,24 +52,18 @@ static enum err read_details(struct details *details, struct archive *archive, s
         return err_set(detail, ERR_PERMISSION, "A rule of this archive blocks this capture.");
     }
     *capture = *found;
-    buf_put(&details->url, capture->url);
-    buf_put(&details->mime, capture->mime);
+    enum err err = archive_keep(&details->text, capture);
     if (instance_is_mirrored(capture->volume)) {
         details->origin = instance_mirrored_origin(archive_instance(archive), capture->volume);
     }
-    enum err err = details_read_record(details, reader, detail);
-    if (err == ERR_OK) {
-        err = archive_neighbours(reader, capture->surt, capture->time_us, &details->neighbours);
-    }
-    capture->url = buf_bytes(&details->url);
-    capture->mime = buf_bytes(&details->mime);
-    return err;
+    err = err == ERR_OK ? details_read_record(details, reader, detail) : err;
+    return err == ERR_OK ? archive_neighbours(reader, capture->surt, capture->time_us, &details->neighbours)
+                         : err;
 }
 
 static enum err details_init(struct details *details) {
     *details = (struct details){0};
-    buf_init(&details->url, INDEX_URL_SIZE_MAX);
-    buf_init(&details->mime, INDEX_MIME_SIZE_MAX);
+    buf_init(&details->text, INDEX_SURT_SIZE_MAX + INDEX_URL_SIZE_MAX + INDEX_MIME_SIZE_MAX);
     buf_init(&details->request, HEAD_SHOWN_MAX);
     return record_init(&details->record);
 }
@@ -78,8 +71,7 @@ static enum err details_init(struct details *details) {
 static void details_done(struct details *details) {
     record_done(&details->record);
     buf_done(&details->request);
-    buf_done(&details->mime);
-    buf_done(&details->url);
+    buf_done(&details->text);
 }
 
 static struct bytes field_of(const struct details *details, const char *name) {
@@ -123,11 +115,7 @@ static void put_revisit(struct sheet *sheet, const struct details *details) {
     if (find_origin(details, &uri, &time_us)) {
         sheet_html(sheet, "<a href=\"");
         pages_put_path(sheet, "/details", time_us, uri, PAGES_VIEW_PAGE);
-        sheet_html(sheet, "\">");
-        sheet_text(sheet, uri);
-        sheet_html(sheet, "</a> of ");
-        sheet_time(sheet, time_us);
-        sheet_html(sheet, ": ");
+        FILL(sheet, "\">{text}</a> of {time}: ", {.text = uri}, {.time_us = time_us});
     }
     sheet_html(sheet, record_is_not_modified(&details->record.header)
                           ? "the server said that nothing had changed."
@@ -143,17 +131,10 @@ static void put_facts(struct sheet *sheet, const struct details *details) {
     struct bytes truncated = field_of(details, "WARC-Truncated");
     struct bytes signature = field_of(details, VOLUME_SIGNATURE_FIELD); /* the node's key, a space … */
     struct bytes signer = bytes_slice(signature, 0, bytes_find_byte(signature, ' '));
-    sheet_html(sheet, "<dl class=facts>\n");
-    sheet_fact(sheet, "Captured");
-    sheet_time(sheet, capture->time_us);
-    sheet_html(sheet, "</dd>\n");
-    sheet_fact(sheet, "Status");
-    sheet_status(sheet, capture->status);
-    sheet_html(sheet, "</dd>\n");
+    FILL(sheet, "<dl class=facts>\n<dt>Captured</dt><dd>{time}</dd>\n<dt>Status</dt><dd>{status}</dd>\n",
+         {.time_us = capture->time_us}, {.number = capture->status});
     sheet_fact_text(sheet, "Type", capture->mime);
-    sheet_fact(sheet, "Size");
-    sheet_size(sheet, details->block.size);
-    sheet_html(sheet, "</dd>\n");
+    FILL(sheet, "<dt>Size</dt><dd>{size}</dd>\n", {.number = details->block.size});
     put_revisit(sheet, details);
     if (truncated.size > 0 && !is_revisit(details)) {
         sheet_fact_text(sheet, "Cut short", truncated);
@@ -167,30 +148,27 @@ static void put_facts(struct sheet *sheet, const struct details *details) {
     if (details->origin != NULL) {
         sheet_fact_text(sheet, "Collection", bytes_of_string(details->origin));
     }
-    sheet_fact(sheet, "Payload digest");
-    sheet_format(sheet, "<span class=key>sha256:%s</span></dd>\n", digest_text(capture, digest));
-    sheet_fact(sheet, "Content key");
-    sheet_format(sheet, "<span class=key>%s</span></dd>\n", key_format(&details->key, key));
-    sheet_fact(sheet, "Stored");
-    sheet_format(sheet, "volume %u, segment %s, offset ", capture->volume, segment_text(capture, segment));
-    sheet_count(sheet, capture->location.offset);
-    sheet_html(sheet, ", ");
-    sheet_size(sheet, capture->location.length);
-    sheet_html(sheet, "</dd>\n");
+    FILL(sheet,
+         "<dt>Payload digest</dt><dd><span class=key>sha256:{html}</span></dd>\n"
+         "<dt>Content key</dt><dd><span class=key>{html}</span></dd>\n"
+         "<dt>Stored</dt><dd>volume {number}, segment {html}, offset {count}, {size}</dd>\n",
+         {.string = digest_text(capture, digest)}, {.string = key_format(&details->key, key)},
+         {.number = capture->volume}, {.string = segment_text(capture, segment)},
+         {.number = capture->location.offset}, {.number = capture->location.length});
     sheet_fact_text(sheet, "Record", field_of(details, "WARC-Record-ID"));
     sheet_html(sheet, "</dl>\n");
 }
 
 static void put_actions(struct sheet *sheet, const struct capture *capture) {
-    sheet_html(sheet, "<p class=actions><a class=\"button main\" href=\"");
-    sheet_replay_url(sheet, capture->time_us, "", capture->url);
-    sheet_html(sheet, "\">Show the page</a><a class=button href=\"");
+    FILL(sheet,
+         "<p class=actions><a class=\"button main\" href=\"{replay}\">Show the page</a><a class=button "
+         "href=\"",
+         {.text = capture->url, .time_us = capture->time_us});
     sheet_replay_url(sheet, capture->time_us, "id_", capture->url);
     sheet_html(sheet, "\">As it was received</a><a class=button href=\"");
     pages_put_path(sheet, "/details", capture->time_us, capture->url, PAGES_VIEW_WARC);
-    sheet_html(sheet, "\" download>Download as WARC</a><a class=button href=\"");
-    pages_put_calendar_path(sheet, 0, capture->url);
-    sheet_html(sheet, "\">Calendar</a></p>\n");
+    FILL(sheet, "\" download>Download as WARC</a><a class=button href=\"/web/*/{url}\">Calendar</a></p>\n",
+         {.text = capture->url});
 }
 
 static void details_put_version(struct sheet *sheet, const struct capture *capture, const char *name,
@@ -201,34 +179,30 @@ static void details_put_version(struct sheet *sheet, const struct capture *captu
     }
     sheet_format(sheet, "<li>%s: <a href=\"", name);
     pages_put_path(sheet, "/details", time_us, capture->url, PAGES_VIEW_PAGE);
-    sheet_html(sheet, "\">");
-    sheet_time(sheet, time_us);
-    sheet_html(sheet, "</a>, <a href=\"");
-    sheet_format(sheet, "/compare/%s", utc_format_digits(is_before ? time_us : capture->time_us, digits));
+    FILL(sheet, "\">{time}</a>, <a href=\"/compare/{html}", {.time_us = time_us},
+         {.string = utc_format_digits(is_before ? time_us : capture->time_us, digits)});
     pages_put_path(sheet, "", is_before ? capture->time_us : time_us, capture->url, PAGES_VIEW_TEXT);
     sheet_format(sheet, "\">what changed<span class=unseen> between this and the %s</span></a></li>\n",
                  is_before ? "one before" : "one after");
 }
 
 static void put_message(struct sheet *sheet, const char *name, const char *id, struct bytes text) {
-    sheet_format(sheet, "<h2 id=%s>%s</h2>\n", id, name);
+    FILL(sheet, "<h2 id={html}>{html}</h2>\n", {.string = id}, {.string = name});
     if (text.size == 0) {
         sheet_html(sheet, "<p class=quiet>Not stored.</p>\n");
-        return;
+    } else {
+        FILL(sheet, "<pre class=pre tabindex=0 role=region aria-labelledby={html}>{text}</pre>\n",
+             {.string = id}, {.text = bytes_trim(text)});
     }
-    sheet_format(sheet, "<pre class=pre tabindex=0 role=region aria-labelledby=%s>", id);
-    sheet_text(sheet, bytes_trim(text));
-    sheet_html(sheet, "</pre>\n");
 }
 
 static void details_put_page(struct sheet *sheet, const struct details *details) {
     const struct capture *capture = &details->capture;
     const struct archive_neighbours *neighbours = &details->neighbours;
-    sheet_html(sheet, "<p class=trail><a href=\"/\">Archive</a> / <a href=\"");
-    pages_put_calendar_path(sheet, 0, capture->url);
-    sheet_html(sheet, "\">Calendar</a> / Details</p>\n<h1 class=url>");
-    sheet_text(sheet, capture->url);
-    sheet_html(sheet, "</h1>\n");
+    FILL(sheet,
+         "<p class=trail><a href=\"/\">Archive</a> / <a href=\"/web/*/{url}\">Calendar</a> / Details</p>\n"
+         "<h1 class=url>{text}</h1>\n",
+         {.text = capture->url}, {.text = capture->url});
     put_actions(sheet, capture);
     put_facts(sheet, details);
     if (neighbours->previous_us != INT64_MIN || neighbours->next_us != INT64_MIN) {

@@ -79,9 +79,7 @@ static void put_bar(struct sheet *sheet, const struct bars *bars, size_t index, 
     sheet_format(sheet, "<rect class=bar x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=2><title>",
                  middle - width / 2, CHART_HEIGHT - height, width, height);
     put_bar_name(sheet, bars, bar);
-    sheet_html(sheet, ": ");
-    sheet_count(sheet, bar->captures_count);
-    sheet_html(sheet, " captures</title></rect>");
+    FILL(sheet, ": {count} captures</title></rect>", {.number = bar->captures_count});
     size_t every = bars->count / 12 + 1;
     if (index % every == 0) {
         sheet_format(sheet, "<text x=\"%.1f\" y=%d text-anchor=middle>", middle,
@@ -102,9 +100,8 @@ static void put_bars_table(struct sheet *sheet, const struct bars *bars) {
         if (bars->items[i].captures_count > 0) {
             sheet_html(sheet, "<tr><th scope=row>");
             put_bar_name(sheet, bars, &bars->items[i]);
-            sheet_cell_count(sheet, bars->items[i].captures_count);
-            sheet_cell_size(sheet, bars->items[i].size);
-            sheet_html(sheet, "\n");
+            FILL(sheet, "<td class=number>{count}<td class=number>{size}\n",
+                 {.number = bars->items[i].captures_count}, {.number = bars->items[i].size});
         }
     }
     sheet_table_end(sheet);
@@ -126,9 +123,7 @@ static void put_time(struct sheet *sheet, const struct survey_snapshot *snapshot
     put_bar_name(sheet, &bars, &bars.items[0]);
     sheet_html(sheet, " to ");
     put_bar_name(sheet, &bars, &bars.items[bars.count - 1]);
-    sheet_html(sheet, ", at most ");
-    sheet_count(sheet, max);
-    sheet_html(sheet, ".</desc>");
+    FILL(sheet, ", at most {count}.</desc>", {.number = max});
     for (size_t i = 0; i < bars.count; i++) {
         put_bar(sheet, &bars, i, max);
     }
@@ -169,22 +164,16 @@ static void put_column(struct sheet *sheet, enum survey_order order, enum survey
 }
 
 static void holdings_put_host(struct sheet *sheet, const struct survey_host *host) {
-    sheet_html(sheet, "<tr><th scope=row class=grow>");
     bool is_scheme = bytes_ends_with(host->surt, BYTES(":")); /* dns: … */
-    if (!is_scheme) {
-        sheet_html(sheet, "<a href=\"/web/*/");
-        sheet_url(sheet, host->name);
-        sheet_html(sheet, "/*\">");
+    sheet_html(sheet, "<tr><th scope=row class=grow>");
+    if (is_scheme) {
+        sheet_text(sheet, host->name);
+    } else {
+        FILL(sheet, "<a href=\"/web/*/{url}/*\">{text}</a>", {.text = host->name}, {.text = host->name});
     }
-    sheet_text(sheet, host->name);
-    sheet_html(sheet, is_scheme ? "<td class=number>" : "</a><td class=number>");
-    sheet_count(sheet, host->total.captures_count);
-    sheet_cell_size(sheet, host->total.size);
-    sheet_html(sheet, "<td>");
-    sheet_date(sheet, host->first_us);
-    sheet_html(sheet, "<td>");
-    sheet_date(sheet, host->last_us);
-    sheet_html(sheet, "\n");
+    FILL(sheet, "<td class=number>{count}<td class=number>{size}<td>{date}<td>{date}\n",
+         {.number = host->total.captures_count}, {.number = host->total.size}, {.time_us = host->first_us},
+         {.time_us = host->last_us});
 }
 
 static void put_pager(struct sheet *sheet, enum survey_order order, size_t from, size_t count) {
@@ -197,13 +186,8 @@ static void put_pager(struct sheet *sheet, enum survey_order order, size_t from,
                      "<a class=button rel=prev href=\"/holdings?sort=%s&amp;from=%zu#hosts\">Before</a>",
                      orders[order], from > HOSTS_SHOWN_MAX ? from - HOSTS_SHOWN_MAX : 0);
     }
-    sheet_html(sheet, "<span class=quiet>");
-    sheet_count(sheet, from + 1);
-    sheet_html(sheet, " to ");
-    sheet_count(sheet, from + HOSTS_SHOWN_MAX < count ? from + HOSTS_SHOWN_MAX : count);
-    sheet_html(sheet, " of ");
-    sheet_count(sheet, count);
-    sheet_html(sheet, "</span>");
+    FILL(sheet, "<span class=quiet>{count} to {count} of {count}</span>", {.number = from + 1},
+         {.number = from + HOSTS_SHOWN_MAX < count ? from + HOSTS_SHOWN_MAX : count}, {.number = count});
     if (from + HOSTS_SHOWN_MAX < count) {
         sheet_format(sheet, "<a class=button rel=next href=\"/holdings?sort=%s&amp;from=%zu#hosts\">More</a>",
                      orders[order], from + HOSTS_SHOWN_MAX);
@@ -234,9 +218,8 @@ static void put_hosts(struct sheet *sheet, struct archive_reader *reader,
     sheet_table_end(sheet);
     put_pager(sheet, order, from, snapshot->hosts_count);
     if (snapshot->others.captures_count > 0) {
-        sheet_html(sheet, "<p class=quiet>And more hosts, which together have ");
-        sheet_count(sheet, snapshot->others.captures_count);
-        sheet_html(sheet, " captures.</p>\n");
+        FILL(sheet, "<p class=quiet>And more hosts, which together have {count} captures.</p>\n",
+             {.number = snapshot->others.captures_count});
     }
 }
 
@@ -254,9 +237,9 @@ static void put_types(struct sheet *sheet, const struct survey_snapshot *snapsho
                       "class=number>Share<th scope=col class=number>Size<tbody>\n");
     for (size_t i = 0; i < snapshot->types_count && i < TYPES_SHOWN_MAX; i++) {
         const struct survey_type *type = &snapshot->types[i];
-        sheet_html(sheet, "<tr><th scope=row>");
-        sheet_text(sheet, type->name.size > 0 ? type->name : BYTES("unknown"));
-        sheet_cell_count(sheet, type->total.captures_count);
+        FILL(sheet, "<tr><th scope=row>{text}<td class=number>{count}",
+             {.text = type->name.size > 0 ? type->name : BYTES("unknown")},
+             {.number = type->total.captures_count});
         put_share(sheet, type->total.captures_count, snapshot->total.captures_count);
         sheet_cell_size(sheet, type->total.size);
         sheet_html(sheet, "\n");
@@ -272,9 +255,8 @@ static void put_statuses(struct sheet *sheet, const struct survey_snapshot *snap
                       "class=number>Share<tbody>\n");
     for (size_t i = 0; i < SURVEY_STATUSES_MAX; i++) {
         if (snapshot->statuses[i] > 0) {
-            sheet_html(sheet, "<tr><th scope=row>");
-            sheet_status(sheet, (uint16_t)i);
-            sheet_cell_count(sheet, snapshot->statuses[i]);
+            FILL(sheet, "<tr><th scope=row>{status}<td class=number>{count}", {.number = i},
+                 {.number = snapshot->statuses[i]});
             put_share(sheet, snapshot->statuses[i], snapshot->total.captures_count);
             sheet_html(sheet, "\n");
         }
@@ -294,11 +276,11 @@ static void holdings_put_volumes(struct sheet *sheet, const struct survey_snapsh
         sheet_format(sheet, "<tr><th scope=row>%u<td>%s<td>", volume->number,
                      volume->is_remote ? "another machine" : "this machine");
         sheet_badge(sheet, volume->is_up ? SHEET_GOOD : SHEET_BAD, volume->is_up ? "up" : "down");
-        sheet_cell_count(sheet, volume->stat.segments_count);
-        sheet_cell_size(sheet, volume->stat.size);
-        sheet_cell_size(sheet, volume->stat.dead_size);
-        sheet_cell_size(sheet, volume->stat.index_size);
-        sheet_html(sheet, "\n");
+        FILL(
+            sheet,
+            "<td class=number>{count}<td class=number>{size}<td class=number>{size}<td class=number>{size}\n",
+            {.number = volume->stat.segments_count}, {.number = volume->stat.size},
+            {.number = volume->stat.dead_size}, {.number = volume->stat.index_size});
     }
     sheet_table_end(sheet);
 }
@@ -306,9 +288,8 @@ static void holdings_put_volumes(struct sheet *sheet, const struct survey_snapsh
 /* ---- the page ---- */
 
 static void put_age(struct sheet *sheet, const struct survey_snapshot *snapshot) {
-    sheet_html(sheet, "<p class=quiet>Counted ");
-    sheet_time(sheet, snapshot->made_us);
-    sheet_html(sheet, snapshot->is_complete ? ".</p>\n" : "; counting goes on.</p>\n");
+    FILL(sheet, "<p class=quiet>Counted {time}{html}.</p>\n", {.time_us = snapshot->made_us},
+         {.string = snapshot->is_complete ? "" : "; counting goes on"});
     if (snapshot->is_partial) {
         sheet_notice(sheet, SHEET_WARNING,
                      "A volume of this archive could not be reached; its captures are left out.");
@@ -325,11 +306,8 @@ static void holdings_put_page(struct sheet *sheet, struct archive_reader *reader
         sheet_html(sheet, "<p class=lead>Nothing yet. <a href=\"/\">How to begin</a></p>\n");
     } else {
         pages_put_figures(sheet, snapshot);
-        sheet_html(sheet, "<p>From ");
-        sheet_date(sheet, snapshot->first_us);
-        sheet_html(sheet, " to ");
-        sheet_date(sheet, snapshot->last_us);
-        sheet_html(sheet, ".</p>\n");
+        FILL(sheet, "<p>From {date} to {date}.</p>\n", {.time_us = snapshot->first_us},
+             {.time_us = snapshot->last_us});
         put_time(sheet, snapshot);
         put_hosts(sheet, reader, snapshot);
         sheet_html(sheet, "<div class=cards>\n");
@@ -360,11 +338,9 @@ void pages_holdings(struct http_request *request) {
 enum { JSON_HOSTS_MAX = 1000 };
 
 static void put_total_json(struct json *json, const struct survey_total *total) {
-    json_count(json, "captures", total->captures_count);
-    json_count(json, "revisits", total->revisits_count);
-    json_count(json, "size", total->size);
-    json_count(json, "saved_size", total->saved_size);
-    json_count(json, "stored_size", total->stored_size);
+    JSON_COUNTS(json, {"captures", total->captures_count}, {"revisits", total->revisits_count},
+                {"size", total->size}, {"saved_size", total->saved_size},
+                {"stored_size", total->stored_size});
 }
 
 static void put_hosts_json(struct json *json, struct archive_reader *reader,
@@ -411,8 +387,7 @@ static void put_months_json(struct json *json, const struct survey_snapshot *sna
         const struct survey_month *month = &snapshot->months[i];
         json_open(json, NULL);
         json_format(json, "month", "%04d-%02d", month->month / 12, month->month % 12 + 1);
-        json_count(json, "captures", month->captures_count);
-        json_count(json, "size", month->size);
+        JSON_COUNTS(json, {"captures", month->captures_count}, {"size", month->size});
         json_close(json);
     }
     json_close(json);
@@ -426,10 +401,8 @@ static void put_volumes_json(struct json *json, const struct survey_snapshot *sn
         json_count(json, "volume", volume->number);
         json_bool(json, "remote", volume->is_remote);
         json_bool(json, "up", volume->is_up);
-        json_count(json, "segments", volume->stat.segments_count);
-        json_count(json, "size", volume->stat.size);
-        json_count(json, "dead_size", volume->stat.dead_size);
-        json_count(json, "index_size", volume->stat.index_size);
+        JSON_COUNTS(json, {"segments", volume->stat.segments_count}, {"size", volume->stat.size},
+                    {"dead_size", volume->stat.dead_size}, {"index_size", volume->stat.index_size});
         json_close(json);
     }
     json_close(json);

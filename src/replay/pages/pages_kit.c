@@ -96,15 +96,6 @@ void pages_put_path(struct sheet *sheet, const char *place, int64_t time_us, str
     buf_done(&path);
 }
 
-void pages_put_calendar_path(struct sheet *sheet, int32_t year, struct bytes url) {
-    if (year != 0) {
-        sheet_format(sheet, "/web/%04d*/", year);
-    } else {
-        sheet_html(sheet, "/web/*/");
-    }
-    sheet_url(sheet, url);
-}
-
 /* ---- queries ---- */
 
 bool pages_argument(const struct http_request *request, const char *name, struct buf *out) {

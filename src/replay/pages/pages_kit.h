@@ -10,7 +10,7 @@
 #define MNEMON_REPLAY_PAGES_PAGES_KIT_H
 
 #include "replay/archive/wayback_path.h"
-#include "replay/site/sheet.h"
+#include "replay/site/fill.h"
 
 enum pages_view { PAGES_VIEW_PAGE, PAGES_VIEW_TEXT, PAGES_VIEW_SOURCE, PAGES_VIEW_WARC };
 
@@ -34,9 +34,6 @@ void pages_put_location(struct buf *out, const char *place, int64_t time_us, str
 /* The same for an attribute. */
 void pages_put_path(struct sheet *sheet, const char *place, int64_t time_us, struct bytes url,
                     enum pages_view view);
-
-/* "/web/STAR/URL": its calendar, or its list if the text has a star. */
-void pages_put_calendar_path(struct sheet *sheet, int32_t year, struct bytes url);
 
 /* Replace *out by the decoded value of an argument of the query; false if there is none. */
 bool pages_argument(const struct http_request *request, const char *name, struct buf *out);

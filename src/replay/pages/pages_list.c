@@ -21,13 +21,10 @@ struct filter {
 
 /* All captures of one SURT. */
 struct group {
-    struct buf surt;
-    struct buf url;  /* of the newest */
-    struct buf mime; /* likewise */
-    uint16_t status; /* likewise */
+    struct capture newest; /* borrows from text */
+    struct buf text;
     uint64_t count;
     int64_t first_us;
-    int64_t last_us;
 };
 
 struct listing {
@@ -59,9 +56,9 @@ static bool has_status(uint16_t status, struct bytes wanted) {
 }
 
 static bool passes(const struct filter *filter, const struct group *group) {
-    return bytes_contain_ignore_case(buf_bytes(&group->url), buf_bytes(&filter->text)) &&
-           has_type(buf_bytes(&group->mime), buf_bytes(&filter->type)) &&
-           has_status(group->status, buf_bytes(&filter->status));
+    return bytes_contain_ignore_case(group->newest.url, buf_bytes(&filter->text)) &&
+           has_type(group->newest.mime, buf_bytes(&filter->type)) &&
+           has_status(group->newest.status, buf_bytes(&filter->status));
 }
 
 static void read_filter(struct filter *filter, const struct http_request *request) {
@@ -76,26 +73,16 @@ static void read_filter(struct filter *filter, const struct http_request *reques
 /* ---- rows ---- */
 
 static void list_put_row(struct sheet *sheet, const struct group *group) {
-    struct bytes url = buf_bytes(&group->url);
-    sheet_html(sheet, "<tr><th scope=row class=grow><a href=\"");
-    pages_put_calendar_path(sheet, 0, url);
-    sheet_html(sheet, "\">");
-    sheet_text(sheet, url);
-    sheet_html(sheet, "</a>");
-    sheet_cell_count(sheet, group->count);
-    sheet_html(sheet, "<td><a href=\"");
-    sheet_replay_url(sheet, group->first_us, "", url);
-    sheet_html(sheet, "\"><span class=unseen>first: </span>");
-    sheet_date(sheet, group->first_us);
-    sheet_html(sheet, "</a><td><a href=\"");
-    sheet_replay_url(sheet, group->last_us, "", url);
-    sheet_html(sheet, "\"><span class=unseen>last: </span>");
-    sheet_date(sheet, group->last_us);
-    sheet_html(sheet, "</a>");
-    sheet_cell_text(sheet, group->mime.size > 0 ? buf_bytes(&group->mime) : BYTES("unknown"));
-    sheet_html(sheet, "<td>");
-    sheet_status(sheet, group->status);
-    sheet_html(sheet, "\n");
+    struct bytes url = group->newest.url;
+    FILL(sheet,
+         "<tr><th scope=row class=grow><a href=\"/web/*/{url}\">{text}</a><td class=number>{count}"
+         "<td><a href=\"{replay}\"><span class=unseen>first: </span>{date}</a>"
+         "<td><a href=\"{replay}\"><span class=unseen>last: </span>{date}</a><td>{text}<td>{status}\n",
+         {.text = url}, {.text = url}, {.number = group->count}, {.text = url, .time_us = group->first_us},
+         {.time_us = group->first_us}, {.text = url, .time_us = group->newest.time_us},
+         {.time_us = group->newest.time_us},
+         {.text = group->newest.mime.size > 0 ? group->newest.mime : BYTES("unknown")},
+         {.number = group->newest.status});
 }
 
 static void end_group(struct listing *listing) {
@@ -107,18 +94,10 @@ static void end_group(struct listing *listing) {
     group->count = 0;
 }
 
-static void list_list_add(struct group *group, const struct capture *capture) {
-    if (group->count++ == 0) {
-        buf_clear(&group->surt);
-        buf_put(&group->surt, capture->surt);
-        group->first_us = capture->time_us;
-    }
-    buf_clear(&group->url);
-    buf_put(&group->url, capture->url);
-    buf_clear(&group->mime);
-    buf_put(&group->mime, capture->mime);
-    group->status = capture->status;
-    group->last_us = capture->time_us;
+static enum err list_list_add(struct group *group, const struct capture *capture) {
+    group->first_us = group->count++ == 0 ? capture->time_us : group->first_us;
+    group->newest = *capture;
+    return archive_keep(&group->text, &group->newest);
 }
 
 /* Until the page is full, the captures end, or enough of them have been looked at. */
@@ -127,7 +106,7 @@ static enum err walk_groups(struct listing *listing, struct archive_walk *walk, 
     struct capture capture;
     enum err err;
     while ((err = archive_walk_next(walk, &capture, detail)) == ERR_OK) {
-        bool is_same = group->count > 0 && bytes_equal(buf_bytes(&group->surt), capture.surt);
+        bool is_same = group->count > 0 && bytes_equal(group->newest.surt, capture.surt);
         if (!is_same) {
             end_group(listing);
         }
@@ -136,10 +115,10 @@ static enum err walk_groups(struct listing *listing, struct archive_walk *walk, 
             listing->is_group_cut = is_same;
             break;
         }
-        list_list_add(group, &capture);
         listing->looked_at_count++;
         buf_clear(&listing->after);
-        err = archive_walk_key(walk, &listing->after);
+        err = list_list_add(group, &capture);
+        err = err == ERR_OK ? archive_walk_key(walk, &listing->after) : err;
         if (err != ERR_OK) {
             return err;
         }
@@ -150,44 +129,47 @@ static enum err walk_groups(struct listing *listing, struct archive_walk *walk, 
 
 /* ---- the page ---- */
 
-static void put_option(struct sheet *sheet, struct bytes chosen, const char *value, const char *name) {
-    sheet_format(sheet, "<option value=\"%s\"%s>%s", value,
-                 bytes_equal(chosen, bytes_of_string(value)) ? " selected" : "", name);
+static void put_options(struct sheet *sheet, struct bytes chosen, const char *const options[][2]) {
+    for (; (*options)[0] != NULL; options++) {
+        FILL(sheet, "<option value=\"{html}\"{html}>{html}", {.string = (*options)[0]},
+             {.string = bytes_equal(chosen, bytes_of_string((*options)[0])) ? " selected" : ""},
+             {.string = (*options)[1]});
+    }
 }
 
 static void list_put_form(struct sheet *sheet, const struct filter *filter, struct bytes prefix) {
-    struct bytes type = buf_bytes(&filter->type);
-    struct bytes status = buf_bytes(&filter->status);
-    sheet_html(sheet,
-               "<form class=form-row action=\"/list\" method=get><input type=hidden name=url value=\"");
-    sheet_text(sheet, prefix);
-    sheet_html(sheet, "\"><div class=\"field wide\"><label for=text>Address contains</label>"
-                      "<input id=text name=text type=search maxlength=200 value=\"");
-    sheet_text(sheet, buf_bytes(&filter->text));
-    sheet_html(sheet, "\"></div><div class=field><label for=type>Type</label><select id=type name=type>");
-    put_option(sheet, type, "", "any");
-    put_option(sheet, type, "text/html", "pages (HTML)");
-    put_option(sheet, type, "image", "images");
-    put_option(sheet, type, "text/css", "style sheets");
-    put_option(sheet, type, "text/javascript", "scripts");
-    put_option(sheet, type, "application/pdf", "PDF");
-    put_option(sheet, type, "video", "video");
-    put_option(sheet, type, "audio", "audio");
-    put_option(sheet, type, "font", "fonts");
+    static const char *const types[][2] = {{"", "any"},
+                                           {"text/html", "pages (HTML)"},
+                                           {"image", "images"},
+                                           {"text/css", "style sheets"},
+                                           {"text/javascript", "scripts"},
+                                           {"application/pdf", "PDF"},
+                                           {"video", "video"},
+                                           {"audio", "audio"},
+                                           {"font", "fonts"},
+                                           {NULL}};
+    static const char *const statuses[][2] = {{"", "any"},
+                                              {"2", "found (2xx)"},
+                                              {"3", "redirect (3xx)"},
+                                              {"4", "client error (4xx)"},
+                                              {"5", "server error (5xx)"},
+                                              {NULL}};
+    FILL(sheet,
+         "<form class=form-row action=\"/list\" method=get><input type=hidden name=url value=\"{text}\">"
+         "<div class=\"field wide\"><label for=text>Address contains</label>"
+         "<input id=text name=text type=search maxlength=200 value=\"{text}\"></div>"
+         "<div class=field><label for=type>Type</label><select id=type name=type>",
+         {.text = prefix}, {.text = buf_bytes(&filter->text)});
+    put_options(sheet, buf_bytes(&filter->type), types);
     sheet_html(sheet, "</select></div><div class=field><label for=status>Status</label>"
                       "<select id=status name=status>");
-    put_option(sheet, status, "", "any");
-    put_option(sheet, status, "2", "found (2xx)");
-    put_option(sheet, status, "3", "redirect (3xx)");
-    put_option(sheet, status, "4", "client error (4xx)");
-    put_option(sheet, status, "5", "server error (5xx)");
+    put_options(sheet, buf_bytes(&filter->status), statuses);
     sheet_html(sheet, "</select></div><button>Filter</button></form>\n");
 }
 
 static void put_argument(struct sheet *sheet, const char *name, struct bytes value) {
     if (value.size > 0) {
-        sheet_format(sheet, "&amp;%s=", name);
-        sheet_argument(sheet, value);
+        FILL(sheet, "&amp;{html}={argument}", {.string = name}, {.text = value});
     }
 }
 
@@ -221,9 +203,8 @@ static enum err put_list(struct listing *listing, struct archive_reader *reader,
     if (err != ERR_OK) {
         return err;
     }
-    sheet_html(sheet, "<p class=trail><a href=\"/\">Archive</a> / Addresses</p>\n<h1 class=url>");
-    sheet_text(sheet, range->url);
-    sheet_html(sheet, "</h1>\n");
+    FILL(sheet, "<p class=trail><a href=\"/\">Archive</a> / Addresses</p>\n<h1 class=url>{text}</h1>\n",
+         {.text = range->url});
     list_put_form(sheet, &listing->filter, range->url);
     sheet_table_begin(sheet, "Addresses in this archive");
     sheet_html(sheet, "<thead><tr><th scope=col>Address<th scope=col class=number>Captures<th scope=col>First"
@@ -243,9 +224,7 @@ static void listing_init(struct listing *listing, struct sheet *sheet, const str
     *listing = (struct listing){.sheet = sheet};
     read_filter(&listing->filter, request);
     buf_init(&listing->after, KEY_SIZE_MAX);
-    buf_init(&listing->group.surt, INDEX_SURT_SIZE_MAX);
-    buf_init(&listing->group.url, INDEX_URL_SIZE_MAX);
-    buf_init(&listing->group.mime, INDEX_MIME_SIZE_MAX);
+    buf_init(&listing->group.text, INDEX_SURT_SIZE_MAX + INDEX_URL_SIZE_MAX + INDEX_MIME_SIZE_MAX);
 }
 
 static void listing_done(struct listing *listing) {
@@ -253,9 +232,7 @@ static void listing_done(struct listing *listing) {
     buf_done(&listing->filter.type);
     buf_done(&listing->filter.status);
     buf_done(&listing->after);
-    buf_done(&listing->group.surt);
-    buf_done(&listing->group.url);
-    buf_done(&listing->group.mime);
+    buf_done(&listing->group.text);
 }
 
 static void list_answer(struct replay *replay, struct http_request *request, struct bytes prefix,

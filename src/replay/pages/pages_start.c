@@ -57,13 +57,9 @@ static void start_put_form(struct sheet *sheet) {
 }
 
 static void put_figure(struct sheet *sheet, const char *name, uint64_t value, bool is_size) {
-    sheet_format(sheet, "<div><dt>%s</dt><dd>", name);
-    if (is_size) {
-        sheet_size(sheet, value);
-    } else {
-        sheet_count(sheet, value);
-    }
-    sheet_html(sheet, "</dd></div>");
+    FILL(sheet,
+         is_size ? "<div><dt>{html}</dt><dd>{size}</dd></div>" : "<div><dt>{html}</dt><dd>{count}</dd></div>",
+         {.string = name}, {.number = value});
 }
 
 void pages_put_figures(struct sheet *sheet, const struct survey_snapshot *snapshot) {
@@ -92,17 +88,12 @@ static void put_recent(struct sheet *sheet, struct archive_reader *reader,
             continue;
         }
         sheet_html(sheet, count++ == 0 ? "<h2>Archived most recently</h2>\n<ul class=entries>" : "");
-        sheet_html(sheet, "<li><a class=url href=\"");
-        sheet_replay_url(sheet, capture.time_us, "", capture.url);
-        sheet_html(sheet, "\">");
-        sheet_text(sheet, capture.url);
-        sheet_html(sheet, "</a><span class=quiet>");
-        sheet_time(sheet, capture.time_us);
-        sheet_html(sheet, " · <a href=\"");
-        pages_put_calendar_path(sheet, 0, capture.url);
-        sheet_html(sheet, "\">all versions<span class=unseen> of ");
-        sheet_text(sheet, capture.url);
-        sheet_html(sheet, "</span></a></span></li>\n");
+        FILL(sheet,
+             "<li><a class=url href=\"{replay}\">{text}</a><span class=quiet>{time} · <a "
+             "href=\"/web/*/{url}\">"
+             "all versions<span class=unseen> of {text}</span></a></span></li>\n",
+             {.text = capture.url, .time_us = capture.time_us}, {.text = capture.url},
+             {.time_us = capture.time_us}, {.text = capture.url}, {.text = capture.url});
     }
     sheet_html(sheet, count > 0 ? "</ul>\n" : "");
 }
