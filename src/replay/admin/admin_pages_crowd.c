@@ -3,16 +3,6 @@
 
 enum { HOT_SHOWN_MAX = 20, WIDTH = 640, AWAY = 110, ROW_HEIGHT = 22, LABEL_GAP = 12 };
 
-static void crowd_put_number(struct sheet *sheet, uint64_t count, const char *words) {
-    sheet_count(sheet, count);
-    sheet_format(sheet, " %s", words);
-}
-
-static void put_size(struct sheet *sheet, uint64_t size, const char *words) {
-    sheet_size(sheet, size);
-    sheet_html(sheet, words);
-}
-
 /* This node in the middle, its neighbours in two columns beside it, so that no label hides another. */
 static void put_figure(struct sheet *sheet, const struct crowd_view *crowd) {
     size_t count = crowd->neighbours_count;
@@ -38,32 +28,23 @@ static void put_figure(struct sheet *sheet, const struct crowd_view *crowd) {
 }
 
 static void put_facts(struct sheet *sheet, const struct crowd_view *crowd) {
-    sheet_html(sheet, "<dl class=facts>\n");
-    sheet_fact(sheet, "Searches of this node");
-    crowd_put_number(sheet, crowd->searches_count, "begun, ");
-    crowd_put_number(sheet, crowd->found_count, "found, ");
-    crowd_put_number(sheet, crowd->lost_count, "without success</dd>\n");
-    sheet_fact(sheet, "Queries of others");
-    crowd_put_number(sheet, crowd->queries_count, "received, ");
-    crowd_put_number(sheet, crowd->hits_count, "answered, ");
-    crowd_put_number(sheet, crowd->forwarded_count, "copies sent on, ");
-    crowd_put_number(sheet, crowd->limited_count, "refused as too many from one node</dd>\n");
-    sheet_fact(sheet, "Handed on");
-    crowd_put_number(sheet, crowd->offers.given_count, "captures, ");
-    put_size(sheet, crowd->offers.given_size, "; ");
-    crowd_put_number(sheet, crowd->offers.referred_count, "times sent to other nodes that have it</dd>\n");
-    sheet_fact(sheet, "Offered");
-    crowd_put_number(sheet, crowd->offers.count, "captures that were read here, ");
-    put_size(sheet, crowd->offers.size, "</dd>\n");
-    sheet_fact(sheet, "Obtained");
-    crowd_put_number(sheet, crowd->obtained.obtained_count, "captures, ");
-    put_size(sheet, crowd->obtained.obtained_size, "; ");
-    crowd_put_number(sheet, crowd->obtained.false_count, "refused as false</dd>\n");
-    sheet_fact(sheet, "Shuffles");
-    crowd_put_number(sheet, crowd->shuffled_count, "of ours, ");
-    crowd_put_number(sheet, crowd->served_count, "of others, ");
-    crowd_put_number(sheet, crowd->silent_count, "neighbours dropped as silent</dd>\n");
-    sheet_html(sheet, "</dl>\n");
+    FILL(
+        sheet,
+        "<dl class=facts>\n<dt>Searches of this node</dt><dd>{count} begun, {count} found, {count} without "
+        "success</dd>\n<dt>Queries of others</dt><dd>{count} received, {count} answered, {count} copies sent "
+        "on, {count} refused as too many from one node</dd>\n<dt>Handed on</dt><dd>{count} captures, {size}; "
+        "{count} times sent to other nodes that have it</dd>\n<dt>Offered</dt><dd>{count} captures that were "
+        "read here, {size}</dd>\n<dt>Obtained</dt><dd>{count} captures, {size}; {count} refused as "
+        "false</dd>\n<dt>Shuffles</dt><dd>{count} of ours, {count} of others, {count} neighbours dropped as "
+        "silent</dd>\n</dl>\n",
+        {.number = crowd->searches_count}, {.number = crowd->found_count}, {.number = crowd->lost_count},
+        {.number = crowd->queries_count}, {.number = crowd->hits_count}, {.number = crowd->forwarded_count},
+        {.number = crowd->limited_count}, {.number = crowd->offers.given_count},
+        {.number = crowd->offers.given_size}, {.number = crowd->offers.referred_count},
+        {.number = crowd->offers.count}, {.number = crowd->offers.size},
+        {.number = crowd->obtained.obtained_count}, {.number = crowd->obtained.obtained_size},
+        {.number = crowd->obtained.false_count}, {.number = crowd->shuffled_count},
+        {.number = crowd->served_count}, {.number = crowd->silent_count});
 }
 
 static void crowd_put_hot(struct sheet *sheet, const struct crowd_view *crowd) {
@@ -73,12 +54,9 @@ static void crowd_put_hot(struct sheet *sheet, const struct crowd_view *crowd) {
                       "class=number>Size\n<tbody>");
     for (size_t i = 0; i < crowd->hot_count && i < HOT_SHOWN_MAX; i++) {
         const struct crowd_view_hot *hot = &crowd->hot[i];
-        sheet_html(sheet, "<tr>");
-        sheet_cell_text(sheet, hot->url);
-        sheet_cell_count(sheet, hot->asked_count);
-        sheet_cell_count(sheet, hot->given_count);
-        sheet_cell_size(sheet, hot->size);
-        sheet_html(sheet, "\n");
+        FILL(sheet, "<tr><td>{text}<td class=number>{count}<td class=number>{count}<td class=number>{size}\n",
+             {.text = hot->url}, {.number = hot->asked_count}, {.number = hot->given_count},
+             {.number = hot->size});
     }
     sheet_table_end(sheet);
 }

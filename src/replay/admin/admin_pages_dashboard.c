@@ -135,9 +135,7 @@ static void put_box(struct sheet *sheet, const struct node_status *status, const
 static void put_slow(struct sheet *sheet, const struct node_status *status) {
     sheet_html(sheet, "<section aria-live=polite>\n<h2>What is slow, and why</h2>\n<ul id=slow>\n");
     for (size_t i = 0; i < status->slow_count; i++) {
-        sheet_html(sheet, "<li>");
-        sheet_string(sheet, status->slow[i].text);
-        sheet_html(sheet, "\n");
+        FILL(sheet, "<li>{string}\n", {.string = status->slow[i].text});
     }
     if (status->slow_count == 0) {
         sheet_html(sheet, "<li>Nothing is held up.\n");
@@ -153,15 +151,12 @@ static void dashboard_put_volumes(struct sheet *sheet, const struct node_status 
     for (size_t i = 0; i < status->volumes_count; i++) {
         const struct node_status_volume *volume = &status->volumes[i];
         bool is_up = volume->volume.err == ERR_OK;
-        sheet_format(sheet, "<tr><td>%u<td class=url>", volume->volume.number);
-        sheet_string(sheet, volume->volume.place);
-        sheet_html(sheet, "<td>");
+        FILL(sheet, "<tr><td>{number}<td class=url>{string}<td>", {.number = volume->volume.number},
+             {.string = volume->volume.place});
         sheet_badge(sheet, is_up ? SHEET_GOOD : SHEET_BAD, node_status_volume_state(volume));
-        sheet_html(sheet, is_up ? "" : " ");
-        sheet_string(sheet, is_up ? "" : volume->volume.reason);
-        sheet_cell_count(sheet, volume->stat.captures_count);
-        sheet_cell_size(sheet, volume->stat.size);
-        sheet_html(sheet, "<td class=number>");
+        FILL(sheet, "{html}{string}<td class=number>{count}<td class=number>{size}<td class=number>",
+             {.string = is_up ? "" : " "}, {.string = is_up ? "" : volume->volume.reason},
+             {.number = volume->stat.captures_count}, {.number = volume->stat.size});
         if (volume->has_disk) {
             sheet_size(sheet, volume->free_size);
         }

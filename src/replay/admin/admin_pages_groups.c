@@ -66,12 +66,10 @@ static void put_picture(struct sheet *sheet, const struct admin_pages *admin_pag
         admin_pages->table->put_group_picture(admin_pages->context, bytes_of_string(name), false, &svg, NULL);
     const char *text = err == ERR_OK ? buf_string(&svg) : NULL;
     if (text != NULL) {
-        sheet_format(
-            sheet,
-            "<figure class=topology role=img aria-label=\"The topology of %s: its edges are listed below\">",
-            name);
-        sheet_html(sheet, text);
-        sheet_html(sheet, "</figure>\n");
+        FILL(sheet,
+             "<figure class=topology role=img aria-label=\"The topology of {html}: its edges are listed "
+             "below\">{html}</figure>\n",
+             {.string = name}, {.string = text});
     }
     buf_done(&svg);
 }
@@ -98,10 +96,8 @@ static void put_edges(struct sheet *sheet, const struct group_view *group) {
     sheet_table_begin(sheet, "What it costs to bring an update of a megabyte from one member to the next");
     sheet_html(sheet, "<thead><tr><th>Member<th>Member<th class=number>Cost\n<tbody>");
     for (size_t i = 0; i < group->edges_count && i < EDGES_SHOWN_MAX; i++) {
-        sheet_html(sheet, "<tr>");
-        sheet_cell_text(sheet, bytes_of_string(group->edges[i].from));
-        sheet_cell_text(sheet, bytes_of_string(group->edges[i].to));
-        sheet_html(sheet, "<td class=number>");
+        FILL(sheet, "<tr><td>{string}<td>{string}<td class=number>", {.string = group->edges[i].from},
+             {.string = group->edges[i].to});
         put_group_time(sheet, group->edges[i].cost_us);
         sheet_html(sheet, "\n");
     }
@@ -114,9 +110,7 @@ static void put_group_neighbours(struct sheet *sheet, const struct group_view *g
                       "class=number>Heard\n<tbody>");
     for (size_t i = 0; i < group->neighbours_count; i++) {
         const struct group_view_neighbour *neighbour = &group->neighbours[i];
-        sheet_html(sheet, "<tr>");
-        sheet_cell_text(sheet, bytes_of_string(neighbour->address));
-        sheet_html(sheet, "<td class=number>");
+        FILL(sheet, "<tr><td>{string}<td class=number>", {.string = neighbour->address});
         put_group_time(sheet, neighbour->round_trip_us);
         sheet_html(sheet, "<td class=number>");
         groups_put_bandwidth(sheet, neighbour->bandwidth);
@@ -131,10 +125,8 @@ static void put_group_neighbours(struct sheet *sheet, const struct group_view *g
 
 static void put_asked(struct sheet *sheet, const struct group_view *group) {
     for (size_t i = 0; i < group->asked_count; i++) {
-        sheet_html(sheet, "<p>");
-        sheet_string(sheet, group->asked[i].address);
-        sheet_format(sheet, " wants to join: <code>mnemon group approve %s %s</code>\n", group->name,
-                     group->asked[i].key);
+        FILL(sheet, "<p>{string} wants to join: <code>mnemon group approve {html} {html}</code>\n",
+             {.string = group->asked[i].address}, {.string = group->name}, {.string = group->asked[i].key});
     }
 }
 
@@ -188,15 +180,13 @@ static void put_mirror_number(struct sheet *sheet, uint64_t number) {
 }
 
 static void groups_put_mirror(struct sheet *sheet, const struct mirror_view *mirror) {
-    sheet_html(sheet, "<tr>");
-    sheet_cell_text(sheet, bytes_of_string(mirror->name));
-    sheet_format(sheet, "<td>%s<td>%s", mirror->role, mirror->state);
+    FILL(sheet, "<tr><td>{string}<td>{html}<td>{html}", {.string = mirror->name}, {.string = mirror->role},
+         {.string = mirror->state});
     put_mirror_number(sheet, mirror->held_number);
     put_mirror_number(sheet, mirror->newest_number);
     put_mirror_number(sheet, mirror->files_count);
-    sheet_cell_size(sheet, mirror->size);
-    sheet_cell_text(sheet, bytes_of_string(mirror->sources));
-    sheet_html(sheet, "\n");
+    FILL(sheet, "<td class=number>{size}<td>{string}\n", {.number = mirror->size},
+         {.string = mirror->sources});
 }
 
 void admin_pages_put_mirrors(struct sheet *sheet, const struct admin_pages *admin_pages,

@@ -4,7 +4,7 @@
 #include "base/utc.h"
 #include "replay/admin/admin_pages_state.h"
 
-enum { SAVE_FORM_SIZE_MAX = 3 * ADMIN_PAGES_URL_SIZE_MAX, REFRESH_S = 2 };
+static const char REFRESH_S[] = "2";
 
 /* What the form offers; POST /api/v1/jobs takes all that job.conf has. */
 static const char *const form_fields[] = {"scope", "depth", "period", "limit", "delay", "exclude"};
@@ -51,15 +51,9 @@ static void put_button(struct sheet *sheet, const char *name, const char *action
 
 static void put_seeds(struct sheet *sheet, const struct job_view *job) {
     struct bytes first = job->seeds_shown_count > 0 ? job->seeds[0] : BYTES("");
-    sheet_html(sheet, "<a href=\"/web/*/");
-    sheet_url(sheet, first);
-    sheet_html(sheet, "\">");
-    sheet_text(sheet, first);
-    sheet_html(sheet, "</a>");
+    FILL(sheet, "<a href=\"/web/*/{url}\">{text}</a>", {.text = first}, {.text = first});
     if (job->seeds_count > 1) {
-        sheet_html(sheet, " and ");
-        sheet_count(sheet, job->seeds_count - 1);
-        sheet_html(sheet, " more");
+        FILL(sheet, " and {count} more", {.number = job->seeds_count - 1});
     }
 }
 
@@ -67,19 +61,13 @@ static void put_seeds(struct sheet *sheet, const struct job_view *job) {
 static void put_job(struct sheet *sheet, const struct job_view *job, bool is_known) {
     sheet_format(sheet, "<tr data-job=\"%s\"><td>", job->name);
     put_seeds(sheet, job);
-    sheet_format(sheet, "<br><small>%s</small><td class=state>", job->name);
-    sheet_string(sheet, job->state);
-    sheet_html(sheet, "<td class=\"stored number\">");
-    sheet_count(sheet, job->stored_count);
-    sheet_html(sheet, "<td class=\"waiting number\">");
-    sheet_count(sheet, job->waiting_count);
-    sheet_html(sheet, "<td class=\"known number\">");
-    sheet_count(sheet, job->known_count);
-    sheet_html(sheet, "<td class=\"received number\">");
-    sheet_size(sheet, job->received_size);
-    sheet_html(sheet, "<td class=\"failed number\">");
-    sheet_count(sheet, job->failed_count);
-    sheet_html(sheet, "<td>");
+    FILL(sheet,
+         "<br><small>{html}</small><td class=state>{string}<td class=\"stored number\">{count}"
+         "<td class=\"waiting number\">{count}<td class=\"known number\">{count}"
+         "<td class=\"received number\">{size}<td class=\"failed number\">{count}<td>",
+         {.string = job->name}, {.string = job->state}, {.number = job->stored_count},
+         {.number = job->waiting_count}, {.number = job->known_count}, {.number = job->received_size},
+         {.number = job->failed_count});
     put_period(sheet, job->period_s);
     if (is_known) {
         sheet_html(sheet, "<td><div class=actions>");
@@ -115,10 +103,8 @@ static void put_waiting(struct sheet *sheet, const struct node_status *status) {
     }
     sheet_html(sheet, "<h2>Hosts that the crawl is waiting for</h2>\n<ul id=waiting>");
     for (size_t i = 0; i < status->waiting_count; i++) {
-        sheet_html(sheet, "<li>");
-        sheet_string(sheet, status->waiting[i].about);
-        sheet_html(sheet, ": ");
-        sheet_string(sheet, status->waiting[i].text);
+        FILL(sheet, "<li>{string}: {string}", {.string = status->waiting[i].about},
+             {.string = status->waiting[i].text});
     }
     sheet_html(sheet, "</ul>\n");
 }
@@ -148,10 +134,36 @@ static void answer_page(struct http_request *request) {
     arena_done(&arena);
 }
 
-/* ---- forms ---- */
+/* ---- changes ---- */
+
+/* For people the list of jobs, for programs what was done to which job. */
+static void answer_changed(struct http_request *request, enum err err, const struct err_detail *detail,
+                           unsigned status, struct bytes name, const char *word) {
+    struct buf text;
+    struct json json;
+    if (err != ERR_OK) {
+        admin_pages_answer_error(request, err, detail);
+    } else if (!bytes_starts_with(http_request_path(request), BYTES("/api/"))) {
+        admin_pages_answer_see(request, "/jobs");
+    } else {
+        buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
+        json_begin(&json, &text);
+        json_bytes(&json, "job", name);
+        json_bool(&json, word, true);
+        json_end(&json);
+        http_answer_json(request, status, "no-store", &text);
+    }
+}
+
+static void jobs_add(struct http_request *request, struct bytes wish) {
+    const struct admin_pages *admin_pages = admin_pages_of(request);
+    struct err_detail detail = {0};
+    char name[ADMIN_PAGES_NAME_SIZE_MAX] = "";
+    enum err err = admin_pages->table->add_job(admin_pages->context, wish, name, &detail);
+    answer_changed(request, err, &detail, STATUS_CREATED, bytes_of_string(name), "added");
+}
 
 static void post_add(struct http_request *request) {
-    const struct admin_pages *admin_pages = admin_pages_of(request);
     struct bytes form;
     if (!admin_pages_body(request, &form)) {
         return;
@@ -171,46 +183,49 @@ static void post_add(struct http_request *request) {
         }
     }
     json_end(&json);
-    char name[ADMIN_PAGES_NAME_SIZE_MAX];
-    struct err_detail detail = {0};
-    enum err err = wish.err != ERR_OK
-                       ? wish.err
-                       : admin_pages->table->add_job(admin_pages->context, buf_bytes(&wish), name, &detail);
+    if (wish.err == ERR_OK) {
+        jobs_add(request, buf_bytes(&wish));
+    } else {
+        admin_pages_answer_error(request, wish.err, NULL);
+    }
     buf_done(&wish);
     buf_done(&value);
-    if (err != ERR_OK) {
-        admin_pages_answer_error(request, err, &detail);
-    } else {
-        admin_pages_answer_see(request, "/jobs");
+}
+
+static void api_add(struct http_request *request) {
+    struct bytes wish;
+    if (admin_pages_body(request, &wish)) {
+        jobs_add(request, wish);
     }
 }
 
-/* What "NAME/pause" asks for. ERR_UNSUPPORTED: nothing that there is. */
-static enum err jobs_change(const struct admin_pages *admin_pages, struct bytes rest,
-                            struct err_detail *detail) {
-    size_t slash = bytes_find_byte(rest, '/');
-    struct bytes name = bytes_slice(rest, 0, slash);
-    struct bytes action = slash < rest.size ? bytes_skip(rest, slash + 1) : bytes_of(NULL, 0);
-    if (bytes_equal(action, BYTES("pause")) || bytes_equal(action, BYTES("resume"))) {
-        return admin_pages->table->pause_job(admin_pages->context, name, bytes_equal(action, BYTES("pause")),
-                                             detail);
-    }
-    if (bytes_equal(action, BYTES("remove"))) {
-        return admin_pages->table->remove_job(admin_pages->context, name, detail);
-    }
-    return err_set(detail, ERR_NOT_FOUND, "there is no such action; use pause, resume or remove");
-}
-
-static void post_change(struct http_request *request) {
+/* "NAME/pause" */
+static void change_job(struct http_request *request) {
+    static const char *const words[][2] = {{"pause", "paused"}, {"resume", "resumed"}, {"remove", "removed"}};
+    enum { WORDS_COUNT = sizeof words / sizeof *words, REMOVE = WORDS_COUNT - 1 };
+    const struct admin_pages *admin_pages = admin_pages_of(request);
     struct err_detail detail = {0};
-    enum err err = jobs_change(admin_pages_of(request), http_request_rest(request), &detail);
-    if (err != ERR_OK) {
-        admin_pages_answer_error(request, err, &detail);
-    } else {
-        admin_pages_answer_see(request, "/jobs");
+    struct bytes action = http_request_rest(request);
+    struct bytes name;
+    bytes_split(&action, '/', &name);
+    size_t i = 0;
+    while (i < WORDS_COUNT && !bytes_equal(action, bytes_of_string(words[i][0]))) {
+        i++;
     }
+    enum err err = i == WORDS_COUNT ? err_set(&detail, ERR_NOT_FOUND,
+                                              "there is no such action; use pause, resume or remove")
+                   : i == REMOVE    ? admin_pages->table->remove_job(admin_pages->context, name, &detail)
+                                 : admin_pages->table->pause_job(admin_pages->context, name, i == 0, &detail);
+    answer_changed(request, err, &detail, STATUS_OK, name, i < WORDS_COUNT ? words[i][1] : NULL);
 }
 
+static void api_remove(struct http_request *request) {
+    const struct admin_pages *admin_pages = admin_pages_of(request);
+    struct bytes name = http_request_rest(request);
+    struct err_detail detail = {0};
+    enum err err = admin_pages->table->remove_job(admin_pages->context, name, &detail);
+    answer_changed(request, err, &detail, STATUS_OK, name, "removed");
+}
 /* ---- for programs ---- */
 
 static void answer_list(struct http_request *request) {
@@ -253,75 +268,16 @@ static void answer_one(struct http_request *request) {
     arena_done(&arena);
 }
 
-static void answer_done(struct http_request *request, unsigned status, const char *name, const char *word) {
-    struct buf text;
-    struct json json;
-    buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    json_begin(&json, &text);
-    json_text(&json, "job", name);
-    json_bool(&json, word, true);
-    json_end(&json);
-    http_answer_json(request, status, "no-store", &text);
-}
-
-static void api_add(struct http_request *request) {
-    const struct admin_pages *admin_pages = admin_pages_of(request);
-    struct err_detail detail = {0};
-    struct bytes wish;
-    char name[ADMIN_PAGES_NAME_SIZE_MAX];
-    if (!admin_pages_body(request, &wish)) {
-        return;
-    }
-    enum err err = admin_pages->table->add_job(admin_pages->context, wish, name, &detail);
-    if (err != ERR_OK) {
-        admin_pages_answer_error(request, err, &detail);
-    } else {
-        answer_done(request, STATUS_CREATED, name, "added");
-    }
-}
-
-static void api_change(struct http_request *request) {
-    struct bytes rest = http_request_rest(request);
-    struct err_detail detail = {0};
-    enum err err = jobs_change(admin_pages_of(request), rest, &detail);
-    if (err != ERR_OK) {
-        admin_pages_answer_error(request, err, &detail);
-        return;
-    }
-    char name[ADMIN_PAGES_NAME_SIZE_MAX]; /* it was found: so it fits */
-    size_t slash = bytes_find_byte(rest, '/');
-    snprintf(name, sizeof name, "%.*s", BYTES_ARG(bytes_slice(rest, 0, slash)));
-    bool is_pause = bytes_ends_with(rest, BYTES("/pause"));
-    answer_done(request, STATUS_OK, name,
-                is_pause                                  ? "paused"
-                : bytes_ends_with(rest, BYTES("/resume")) ? "resumed"
-                                                          : "removed");
-}
-
-static void api_remove(struct http_request *request) {
-    const struct admin_pages *admin_pages = admin_pages_of(request);
-    struct err_detail detail = {0};
-    enum err err = admin_pages->table->remove_job(admin_pages->context, http_request_rest(request), &detail);
-    if (err != ERR_OK) {
-        admin_pages_answer_error(request, err, &detail);
-        return;
-    }
-    char name[ADMIN_PAGES_NAME_SIZE_MAX];
-    snprintf(name, sizeof name, "%.*s", BYTES_ARG(http_request_rest(request)));
-    answer_done(request, STATUS_OK, name, "removed");
-}
-
 /* ---- saving a page ---- */
 
 static void put_save_form(struct sheet *sheet, struct bytes url) {
-    sheet_html(sheet, "<form method=post action=\"/save\" class=form>"
-                      "<div class=form-row><div class=\"field wide\"><label for=url>URL of the page</label>"
-                      "<input id=url name=url type=url required size=60 placeholder=\"https://…\" value=\"");
-    sheet_text(sheet, url);
-    sheet_html(
-        sheet,
-        "\"></div><button class=main>Save this page now</button></div>"
-        "<p class=quiet>This node fetches the page once, with everything it needs to be shown.</form>\n");
+    FILL(sheet,
+         "<form method=post action=\"/save\" class=form>"
+         "<div class=form-row><div class=\"field wide\"><label for=url>URL of the page</label>"
+         "<input id=url name=url type=url required size=60 placeholder=\"https://…\" value=\"{text}\"></div>"
+         "<button class=main>Save this page now</button></div>"
+         "<p class=quiet>This node fetches the page once, with everything it needs to be shown.</form>\n",
+         {.text = url});
 }
 
 static void answer_save_page(struct http_request *request) {
@@ -389,40 +345,24 @@ static void post_save(struct http_request *request) {
     buf_done(&url);
 }
 
-static void jobs_put_counts(struct sheet *sheet, const struct save_view *save) {
-    sheet_html(sheet, "<p class=quiet>");
-    sheet_count(sheet, save->stored_count);
-    sheet_html(sheet, " stored, ");
-    sheet_count(sheet, save->waiting_count);
-    sheet_html(sheet, " waiting, ");
-    sheet_count(sheet, save->failed_count);
-    sheet_html(sheet, " failed\n");
-}
-
 static void put_outcome(struct sheet *sheet, const struct save_view *save) {
     struct bytes url = bytes_of_string(save->url);
     struct bytes timestamp = bytes_of_string(save->timestamp != NULL ? save->timestamp : "");
     int64_t time_us;
-    sheet_html(sheet, "<p><code>");
-    sheet_text(sheet, url);
-    sheet_html(sheet, "</code>\n");
+    FILL(sheet, "<p><code>{text}</code>\n", {.text = url});
     if (strcmp(save->status, "success") == 0 && utc_parse_digits(timestamp, false, &time_us)) {
         sheet_notice(sheet, SHEET_GOOD, "Saved.");
-        sheet_html(sheet, "<p><a href=\"");
-        sheet_replay_url(sheet, time_us, "", url);
-        sheet_html(sheet, "\">See it as of ");
-        sheet_time(sheet, time_us);
-        sheet_html(sheet, "</a>\n");
+        FILL(sheet, "<p><a href=\"{replay}\">See it as of {time}</a>\n", {.text = url, .time_us = time_us},
+             {.time_us = time_us});
     } else if (strcmp(save->status, "error") == 0) {
         sheet_notice(sheet, SHEET_BAD, save->message != NULL ? save->message : "");
         put_save_form(sheet, url);
     } else {
         sheet_notice(sheet, SHEET_PLAIN, "The page is being fetched. This page reloads by itself.");
-        char seconds[8];
-        snprintf(seconds, sizeof seconds, "%d", REFRESH_S);
-        http_add_header(sheet->request, "Refresh", seconds);
+        http_add_header(sheet->request, "Refresh", REFRESH_S);
     }
-    jobs_put_counts(sheet, save);
+    FILL(sheet, "<p class=quiet>{count} stored, {count} waiting, {count} failed\n",
+         {.number = save->stored_count}, {.number = save->waiting_count}, {.number = save->failed_count});
 }
 
 static void answer_save_status(struct http_request *request) {
@@ -454,44 +394,28 @@ static void answer_save_status(struct http_request *request) {
 /* ---- */
 
 size_t admin_pages_jobs_routes(struct replay *replay, struct http_route *out) {
-    enum { SMALL_SIZE_MAX = 4096 }; /* an empty form, and what clients may add to it */
+    enum {
+        SMALL_SIZE_MAX = 4096, /* an empty form, and what clients may add to it */
+        SAVE_SIZE_MAX = 3 * ADMIN_PAGES_URL_SIZE_MAX,
+        ADD_SIZE_MAX = ADMIN_PAGES_BODY_SIZE_MAX,
+    };
     static const struct http_route routes[] = {
-        {.method = "POST",
-         .path = "/save",
-         .body_size_max = SAVE_FORM_SIZE_MAX,
-         .begin = admin_pages_begin_change,
-         .answer = post_save},
+        {.method = "POST", .path = "/save", .body_size_max = SAVE_SIZE_MAX, .answer = post_save},
         {.method = "GET", .path = "/save", .answer = answer_save_page},
         {.method = "GET", .path = "/save/status/*", .answer = answer_save_status},
         {.method = "GET", .path = "/save/*", .answer = answer_save_page},
         {.method = "GET", .path = "/jobs", .answer = answer_page},
-        {.method = "POST",
-         .path = "/jobs",
-         .body_size_max = ADMIN_PAGES_BODY_SIZE_MAX,
-         .begin = admin_pages_begin_change,
-         .answer = post_add},
-        {.method = "POST",
-         .path = "/jobs/*",
-         .body_size_max = SMALL_SIZE_MAX,
-         .begin = admin_pages_begin_change,
-         .answer = post_change},
+        {.method = "POST", .path = "/jobs", .body_size_max = ADD_SIZE_MAX, .answer = post_add},
+        {.method = "POST", .path = "/jobs/*", .body_size_max = SMALL_SIZE_MAX, .answer = change_job},
         {.method = "GET", .path = "/api/v1/jobs", .answer = answer_list},
-        {.method = "POST",
-         .path = "/api/v1/jobs",
-         .body_size_max = ADMIN_PAGES_BODY_SIZE_MAX,
-         .begin = admin_pages_begin_change,
-         .answer = api_add},
+        {.method = "POST", .path = "/api/v1/jobs", .body_size_max = ADD_SIZE_MAX, .answer = api_add},
         {.method = "GET", .path = "/api/v1/jobs/*", .answer = answer_one},
-        {.method = "POST",
-         .path = "/api/v1/jobs/*",
-         .body_size_max = SMALL_SIZE_MAX,
-         .begin = admin_pages_begin_change,
-         .answer = api_change},
-        {.method = "DELETE",
-         .path = "/api/v1/jobs/*",
-         .body_size_max = SMALL_SIZE_MAX,
-         .begin = admin_pages_begin_change,
-         .answer = api_remove},
+        {.method = "POST", .path = "/api/v1/jobs/*", .body_size_max = SMALL_SIZE_MAX, .answer = change_job},
+        {.method = "DELETE", .path = "/api/v1/jobs/*", .body_size_max = SMALL_SIZE_MAX, .answer = api_remove},
     };
-    return replay_put_routes(replay, routes, sizeof routes / sizeof *routes, out);
+    size_t count = replay_put_routes(replay, routes, sizeof routes / sizeof *routes, out);
+    for (size_t i = 0; i < count; i++) {
+        out[i].begin = strcmp(out[i].method, "GET") == 0 ? NULL : admin_pages_begin_change;
+    }
+    return count;
 }

@@ -36,13 +36,11 @@ static void put_arc(struct sheet *sheet, const struct ring_view_arc *arc, uint32
     struct buf repair;
     buf_init(&repair, LINE_SIZE_MAX);
     ring_text_put_arc_repair(arc, &repair);
-    sheet_html(sheet, "<tr><td class=key>");
-    sheet_format(sheet, "%.8s…<td class=number>%.1f %%<td>", arc->to, 100 * arc->share);
+    sheet_format(sheet, "<tr><td class=key>%.8s…<td class=number>%.1f %%<td>", arc->to, 100 * arc->share);
     put_level(sheet, arc->level);
-    sheet_format(sheet, "<td class=number>%u of %u<td class=number>", arc->copies_count, replicas);
-    sheet_count(sheet, arc->missing_count);
-    sheet_cell_text(sheet, buf_bytes(&repair));
-    sheet_html(sheet, "<td>");
+    FILL(sheet, "<td class=number>{number} of {number}<td class=number>{count}<td>{text}<td>",
+         {.number = arc->copies_count}, {.number = replicas}, {.number = arc->missing_count},
+         {.text = buf_bytes(&repair)});
     ring_put_members(sheet, arc);
     sheet_html(sheet, "\n");
     buf_done(&repair);
@@ -85,10 +83,8 @@ static void ring_put_version(struct sheet *sheet, uint64_t version) {
 }
 
 static void put_decree(struct sheet *sheet, const struct ring_view_decree *decree) {
-    sheet_html(sheet, decree->is_job ? "<tr><td>job" : "<tr><td>takedown");
-    sheet_html(sheet, "<td class=url>");
-    sheet_text(sheet, decree->name);
-    sheet_html(sheet, "<td>");
+    FILL(sheet, "<tr><td>{html}<td class=url>{text}<td>", {.string = decree->is_job ? "job" : "takedown"},
+         {.text = decree->name});
     ring_put_version(sheet, decree->version);
     sheet_format(sheet, "<td class=key>%.8s…<td>", decree->author);
     if (decree->is_withdrawn) {
@@ -97,9 +93,7 @@ static void put_decree(struct sheet *sheet, const struct ring_view_decree *decre
         sheet_badge(sheet, decree->counts ? SHEET_GOOD : SHEET_WARNING,
                     decree->counts ? "counts" : "does not count");
     }
-    sheet_html(sheet, " ");
-    sheet_string(sheet, decree->counts ? "" : decree->why_not);
-    sheet_html(sheet, "\n");
+    FILL(sheet, " {string}\n", {.string = decree->counts ? "" : decree->why_not});
 }
 
 static void put_decrees(struct sheet *sheet, const struct ring_view *ring) {
@@ -152,9 +146,7 @@ static void ring_put_neighbours(struct sheet *sheet, const struct ring_view *rin
 static void put_complaints(struct sheet *sheet, const struct ring_view *ring) {
     sheet_html(sheet, "<ul id=ring-complaints>\n");
     for (size_t i = 0; i < ring->complaints_count; i++) {
-        sheet_html(sheet, "<li>");
-        sheet_string(sheet, ring->complaints[i]);
-        sheet_html(sheet, "\n");
+        FILL(sheet, "<li>{string}\n", {.string = ring->complaints[i]});
     }
     sheet_html(sheet, "</ul>\n");
 }
@@ -163,9 +155,9 @@ void admin_pages_put_ring(struct sheet *sheet, const struct admin_pages *admin_p
     struct ring_view ring = {0};
     admin_pages->table->get_ring(admin_pages->context, arena, &ring);
     if (ring.text != NULL) {
-        sheet_html(sheet, "<h2 id=ring>Ring</h2>\n<p id=ring-text>");
-        sheet_string(sheet, ring.text);
-        sheet_html(sheet, "\n<figure id=ring-figure hidden></figure>\n");
+        FILL(sheet,
+             "<h2 id=ring>Ring</h2>\n<p id=ring-text>{string}\n<figure id=ring-figure hidden></figure>\n",
+             {.string = ring.text});
         put_ring_services(sheet, &ring);
         sheet_html(sheet, "<h3>Neighbours</h3>\n");
         ring_put_neighbours(sheet, &ring);

@@ -4,7 +4,7 @@
 
 #include "http/server/form.h"
 #include "replay/admin/admin_pages.h"
-#include "replay/site/sheet.h"
+#include "replay/site/fill.h"
 
 enum {
     ADMIN_PAGES_BODY_SIZE_MAX = 8 << 20, /* of a request: seeds may be many */
