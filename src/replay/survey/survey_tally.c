@@ -287,7 +287,8 @@ void survey_tally_add(struct survey_tally *tally, const struct capture *capture)
 /* ---- the snapshot ---- */
 
 /* The larger first, and equal ones by name, so that pages of a list do not overlap. */
-static int compare_hosts(const void *left, const void *right, enum survey_order order) {
+static int compare_hosts(const void *left, const void *right, void *order_of) {
+    enum survey_order order = *(const enum survey_order *)order_of;
     const struct survey_host *a = *(const struct survey_host *const *)left;
     const struct survey_host *b = *(const struct survey_host *const *)right;
     const int64_t keys[][2] = {
@@ -298,22 +299,6 @@ static int compare_hosts(const void *left, const void *right, enum survey_order 
     };
     int difference = (keys[order][0] < keys[order][1]) - (keys[order][0] > keys[order][1]);
     return difference != 0 ? difference : bytes_compare(a->surt, b->surt);
-}
-
-static int tally_by_name(const void *a, const void *b) {
-    return compare_hosts(a, b, SURVEY_BY_NAME);
-}
-
-static int by_captures(const void *a, const void *b) {
-    return compare_hosts(a, b, SURVEY_BY_CAPTURES);
-}
-
-static int by_size(const void *a, const void *b) {
-    return compare_hosts(a, b, SURVEY_BY_SIZE);
-}
-
-static int by_last(const void *a, const void *b) {
-    return compare_hosts(a, b, SURVEY_BY_LAST);
 }
 
 static int by_type(const void *left, const void *right) {
@@ -337,56 +322,62 @@ static int newest_first(const void *left, const void *right) {
     return order != 0 ? order : bytes_compare(a->surt, b->surt);
 }
 
-static bool copy_hosts(struct holder *holder, const struct survey_tally *tally) {
-    static int (*const orders[])(const void *, const void *) = {[SURVEY_BY_CAPTURES] = by_captures,
-                                                                [SURVEY_BY_SIZE] = by_size,
-                                                                [SURVEY_BY_NAME] = tally_by_name,
-                                                                [SURVEY_BY_LAST] = by_last};
-    size_t count = tally->host_places.count;
-    struct survey_host *hosts = arena_take_array(&holder->arena, count + 1, sizeof *hosts);
-    for (size_t i = 0; hosts != NULL && i < count; i++) {
-        hosts[i] = tally->hosts[i];
-        hosts[i].surt = arena_copy(&holder->arena, hosts[i].surt);
-        hosts[i].name = arena_copy(&holder->arena, hosts[i].name);
-        if (hosts[i].surt.data == NULL || hosts[i].name.data == NULL) {
-            return false;
-        }
+/* A copy of the items in the arena, which has room for one at least; NULL: out of memory. */
+static void *tally_copy(struct holder *holder, const void *items, size_t count, size_t size) {
+    void *copy = arena_take_array(&holder->arena, count + 1, size);
+    if (copy != NULL && count > 0) {
+        memcpy(copy, items, count * size);
     }
-    for (size_t order = 0; order < SURVEY_ORDERS_COUNT; order++) {
+    return copy;
+}
+
+/* The slice borrows from the arena now. False: out of memory. */
+static bool copy_text(struct holder *holder, struct bytes *text) {
+    *text = arena_copy(&holder->arena, *text);
+    return text->data != NULL;
+}
+
+static bool copy_hosts(struct holder *holder, const struct survey_tally *tally) {
+    size_t count = tally->host_places.count;
+    struct survey_host *hosts = tally_copy(holder, tally->hosts, count, sizeof *hosts);
+    bool is_whole = hosts != NULL;
+    for (size_t i = 0; is_whole && i < count; i++) {
+        is_whole = copy_text(holder, &hosts[i].surt) && copy_text(holder, &hosts[i].name);
+    }
+    for (enum survey_order order = 0; is_whole && order <= SURVEY_BY_LAST; order++) {
         const struct survey_host **sorted = arena_take_array(&holder->arena, count + 1, sizeof *sorted);
-        if (hosts == NULL || sorted == NULL) {
-            return false;
-        }
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; sorted != NULL && i < count; i++) {
             sorted[i] = &hosts[i];
         }
-        qsort(sorted, count, sizeof *sorted, orders[order]);
+        is_whole = sorted != NULL;
+        if (is_whole) {
+            qsort_r(sorted, count, sizeof *sorted, compare_hosts, &order);
+        }
         holder->snapshot.hosts[order] = sorted;
     }
     holder->snapshot.hosts_count = count;
-    return true;
+    return is_whole;
 }
 
 static bool copy_types(struct holder *holder, const struct survey_tally *tally) {
     size_t count = tally->type_places.count;
-    struct survey_type *types = arena_take_array(&holder->arena, count + 1, sizeof *types);
-    for (size_t i = 0; types != NULL && i < count; i++) {
-        types[i] = tally->types[i];
-        types[i].name = arena_copy(&holder->arena, types[i].name);
+    struct survey_type *types = tally_copy(holder, tally->types, count, sizeof *types);
+    bool is_whole = types != NULL;
+    for (size_t i = 0; is_whole && i < count; i++) {
+        is_whole = copy_text(holder, &types[i].name);
     }
-    if (types != NULL) {
+    if (is_whole) {
         qsort(types, count, sizeof *types, by_type);
     }
     holder->snapshot.types = types;
     holder->snapshot.types_count = count;
-    return types != NULL;
+    return is_whole;
 }
 
 static bool copy_months(struct holder *holder, const struct survey_tally *tally) {
     size_t count = tally->month_places.count;
-    struct survey_month *months = arena_take_array(&holder->arena, count + 1, sizeof *months);
+    struct survey_month *months = tally_copy(holder, tally->months, count, sizeof *months);
     if (months != NULL) {
-        memcpy(months, tally->months, count * sizeof *months);
         qsort(months, count, sizeof *months, by_month);
     }
     holder->snapshot.months = months;
@@ -395,31 +386,18 @@ static bool copy_months(struct holder *holder, const struct survey_tally *tally)
 }
 
 static bool copy_pages(struct holder *holder, const struct survey_tally *tally) {
-    struct survey_page *pages = arena_take_array(&holder->arena, tally->newest_count + 1, sizeof *pages);
-    for (size_t i = 0; pages != NULL && i < tally->newest_count; i++) {
-        pages[i] = tally->newest[i];
-        pages[i].surt = arena_copy(&holder->arena, pages[i].surt);
-        pages[i].url = arena_copy(&holder->arena, pages[i].url);
-        if (pages[i].surt.data == NULL || pages[i].url.data == NULL) {
-            return false;
-        }
+    size_t count = tally->newest_count;
+    struct survey_page *pages = tally_copy(holder, tally->newest, count, sizeof *pages);
+    bool is_whole = pages != NULL;
+    for (size_t i = 0; is_whole && i < count; i++) {
+        is_whole = copy_text(holder, &pages[i].surt) && copy_text(holder, &pages[i].url);
     }
-    if (pages != NULL) {
-        qsort(pages, tally->newest_count, sizeof *pages, newest_first);
+    if (is_whole) {
+        qsort(pages, count, sizeof *pages, newest_first);
     }
     holder->snapshot.newest = pages;
-    holder->snapshot.newest_count = tally->newest_count;
-    return pages != NULL;
-}
-
-static bool copy_volumes(struct holder *holder, const struct survey_volume *volumes, size_t count) {
-    struct survey_volume *copy = arena_take_array(&holder->arena, count + 1, sizeof *copy);
-    for (size_t i = 0; copy != NULL && i < count; i++) {
-        copy[i] = volumes[i];
-    }
-    holder->snapshot.volumes = copy;
-    holder->snapshot.volumes_count = count;
-    return copy != NULL;
+    holder->snapshot.newest_count = count;
+    return is_whole;
 }
 
 struct survey_snapshot *survey_tally_snapshot(const struct survey_tally *tally,
@@ -435,8 +413,10 @@ struct survey_snapshot *survey_tally_snapshot(const struct survey_tally *tally,
     holder->snapshot.first_us = tally->first_us;
     holder->snapshot.last_us = tally->last_us;
     memcpy(holder->snapshot.statuses, tally->statuses, sizeof tally->statuses);
+    holder->snapshot.volumes = tally_copy(holder, volumes, volumes_count, sizeof *volumes);
+    holder->snapshot.volumes_count = volumes_count;
     if (!copy_hosts(holder, tally) || !copy_types(holder, tally) || !copy_months(holder, tally) ||
-        !copy_pages(holder, tally) || !copy_volumes(holder, volumes, volumes_count)) {
+        !copy_pages(holder, tally) || holder->snapshot.volumes == NULL) {
         survey_release(&holder->snapshot);
         return NULL;
     }
