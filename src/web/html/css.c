@@ -198,17 +198,16 @@ void css_start(struct css *css) {
     tape_start(&css->tape);
     css->state = CSS_IN_NORMAL;
     css->rule = CSS_NO_RULE;
-    css->has_ended = css->is_last = css->has_reference = false;
+    css->has_reference = false;
     css->given = css->at = css->from = css->to = css->depth = 0;
 }
 
 void css_feed(struct css *css, struct bytes piece) {
-    ASSERT(!css->has_ended);
     tape_feed(&css->tape, piece);
 }
 
 void css_end(struct css *css) {
-    css->has_ended = true;
+    tape_end(&css->tape);
 }
 
 /* What a step did, with the view from css->at on. */
@@ -300,9 +299,9 @@ static enum css_step found(struct css *css, size_t to) {
 /* view[at] is a '\' in a string: over the escape or the line end behind it. */
 static enum css_step step_string_escape(struct css *css, struct bytes view) {
     struct bytes text = bytes_skip(view, css->at);
-    size_t size = css_escape_size(text, css->is_last);
+    size_t size = css_escape_size(text, css->tape.is_last);
     if (size == 0) { /* "\" and a line end are nothing */
-        size_t line_end = space_size(bytes_skip(text, 1), css->is_last);
+        size_t line_end = space_size(bytes_skip(text, 1), css->tape.is_last);
         size = line_end == INCOMPLETE ? INCOMPLETE : 1 + line_end;
     }
     return css_pass(css, size);
@@ -321,7 +320,7 @@ static enum css_step css_step_string(struct css *css, struct bytes view) {
         return css_enter(css, CSS_IN_STRING);
     }
     if (css->at == view.size) {
-        if (!is_value || !css->is_last) {
+        if (!is_value || !css->tape.is_last) {
             return CSS_MORE;
         }
         return found(css, css->at);
@@ -373,7 +372,7 @@ static enum css_step step_url_space(struct css *css, struct bytes view) {
     if (at - css->from > CSS_VALUE_SIZE_MAX) {
         return css_enter(css, CSS_IN_BAD_URL);
     }
-    if (at == view.size && !css->is_last) {
+    if (at == view.size && !css->tape.is_last) {
         return CSS_MORE;
     }
     size_t to = css->at;
@@ -392,7 +391,7 @@ static enum css_step css_step_url(struct css *css, struct bytes view) {
         return css_enter(css, CSS_IN_BAD_URL); /* which ends where a long one does */
     }
     if (css->at == view.size) {
-        if (!css->is_last) {
+        if (!css->tape.is_last) {
             return CSS_MORE;
         }
         return found(css, css->at);
@@ -401,7 +400,7 @@ static enum css_step css_step_url(struct css *css, struct bytes view) {
     if (byte == ')' || css_is_space(byte)) {
         return step_url_space(css, view);
     }
-    size_t size = byte == '\\' ? css_escape_size(bytes_skip(view, css->at), css->is_last) : 0;
+    size_t size = byte == '\\' ? css_escape_size(bytes_skip(view, css->at), css->tape.is_last) : 0;
     return size == 0 ? css_enter(css, CSS_IN_BAD_URL) : css_pass(css, size);
 }
 
@@ -417,7 +416,7 @@ static enum css_step css_step_bad_url(struct css *css, struct bytes view) {
         css->at++;
         return css_enter(css, CSS_IN_NORMAL);
     }
-    size_t size = css_escape_size(bytes_skip(view, css->at), css->is_last);
+    size_t size = css_escape_size(bytes_skip(view, css->at), css->tape.is_last);
     return css_pass(css, size == 0 ? 1 : size);
 }
 
@@ -453,7 +452,7 @@ static enum css_step step_name(struct css *css, struct bytes view) {
     struct bytes text = bytes_skip(view, from);
     bool is_short = text.size <= CSS_NAME_SIZE_MAX;
     text.size = is_short ? text.size : CSS_NAME_SIZE_MAX;
-    size_t size = css_name_size(text, css->is_last && is_short);
+    size_t size = css_name_size(text, css->tape.is_last && is_short);
     if (size == INCOMPLETE) {
         if (is_short) {
             return CSS_MORE;
@@ -485,7 +484,7 @@ static enum css_step step_long_name(struct css *css, struct bytes view) {
         return CSS_MORE;
     }
     if (view.data[css->at] == '\\') {
-        size_t size = css_escape_size(bytes_skip(view, css->at), css->is_last);
+        size_t size = css_escape_size(bytes_skip(view, css->at), css->tape.is_last);
         if (size > 0) {
             return css_pass(css, size);
         }
@@ -511,7 +510,7 @@ static enum css_step step_delimiter(struct css *css, struct bytes view) {
         css_close_function(css);
         break;
     default: /* '/' */
-        if (css->at + 1 == view.size && !css->is_last) {
+        if (css->at + 1 == view.size && !css->tape.is_last) {
             return CSS_MORE;
         }
         if (css->at + 1 < view.size && view.data[css->at + 1] == '*') {
@@ -563,7 +562,7 @@ static enum css_step step_normal(struct css *css, struct bytes view) {
 
 static enum css_step css_step_comment(struct css *css, struct bytes view) {
     css->at += bytes_find_byte(bytes_skip(view, css->at), '*');
-    if (css->at == view.size || (css->at + 1 == view.size && !css->is_last)) {
+    if (css->at == view.size || (css->at + 1 == view.size && !css->tape.is_last)) {
         return CSS_MORE;
     }
     css->at++;
@@ -624,17 +623,6 @@ static bool give_reference(struct css *css, struct css_token *token) {
     return css_give(css, token, css->reference_kind, css->to);
 }
 
-/* More bytes in the view, or the news that these are the last. False if it takes another piece. */
-static bool css_more(struct css *css) {
-    if (tape_more(&css->tape)) {
-        return true;
-    }
-    if (!css->has_ended || css->is_last || css->tape.held.err != ERR_OK) {
-        return false;
-    }
-    return css->is_last = true;
-}
-
 static void consume(struct css *css) {
     tape_consume(&css->tape, css->given);
     css->at -= css->given;
@@ -656,11 +644,11 @@ bool css_next(struct css *css, struct css_token *token) {
         if (size > 0) {
             return css_give(css, token, CSS_OTHER, size);
         }
-        if (css->is_last) {
+        if (css->tape.is_last) {
             css->state = CSS_AT_END;
             return css_give(css, token, CSS_END, 0);
         }
-        if (!css_more(css)) {
+        if (!tape_more(&css->tape)) {
             return false;
         }
     }

@@ -61,8 +61,6 @@ struct css {
     enum css_state state;
     enum css_rule rule;
     uint8_t quote;      /* that ends the string, or 0 */
-    bool has_ended;     /* css_end() was called */
-    bool is_last;       /* the view is all that is left */
     bool has_reference; /* [from, to) of the view is one, to be given out */
     enum css_token_kind reference_kind;
     size_t given; /* size of the token given out, to be consumed by the next call */

@@ -15,17 +15,16 @@ void html_start(struct html *html) {
     tape_start(&html->tape);
     html->state = HTML_IN_TEXT;
     html->given = html->at = html->intro = 0;
-    html->is_sparse = html->has_cdata = html->has_ended = html->is_last = false;
+    html->is_sparse = html->has_cdata = false;
     html_set_model(html, HTML_DATA, (struct bytes){NULL, 0});
 }
 
 void html_feed(struct html *html, struct bytes piece) {
-    ASSERT(!html->has_ended);
     tape_feed(&html->tape, piece);
 }
 
 void html_end(struct html *html) {
-    html->has_ended = true;
+    tape_end(&html->tape);
 }
 
 void html_set_model(struct html *html, enum html_model model, struct bytes end_name) {
@@ -57,17 +56,6 @@ static enum step html_give(struct html *html, struct html_token *token, enum htm
     token->source = bytes_slice(html->tape.view, 0, size);
     html->given = size;
     return STEP_TOKEN;
-}
-
-/* More bytes in the view, or the news that these are the last. False if it takes another piece. */
-static bool html_more(struct html *html) {
-    if (tape_more(&html->tape)) {
-        return true;
-    }
-    if (!html->has_ended || html->is_last || html->tape.held.err != ERR_OK) {
-        return false;
-    }
-    return html->is_last = true;
 }
 
 /*
@@ -132,12 +120,12 @@ static enum html_markup markup_after_bang(const struct html *html, struct bytes 
         return HTML_MARKUP_CDATA;
     }
     bool may_be_more = comment == MATCH_MAYBE || doctype == MATCH_MAYBE || cdata == MATCH_MAYBE;
-    return may_be_more && !html->is_last ? HTML_UNDECIDED : HTML_MARKUP_BOGUS_COMMENT;
+    return may_be_more && !html->tape.is_last ? HTML_UNDECIDED : HTML_MARKUP_BOGUS_COMMENT;
 }
 
 /* text starts with '<'. */
 static enum html_markup markup_at(const struct html *html, struct bytes text) {
-    enum html_markup too_short = html->is_last ? HTML_NO_MARKUP : HTML_UNDECIDED;
+    enum html_markup too_short = html->tape.is_last ? HTML_NO_MARKUP : HTML_UNDECIDED;
     if (text.size < 2) {
         return too_short;
     }
@@ -171,7 +159,7 @@ static enum html_markup end_tag_at(const struct html *html, struct bytes text) {
     if (found == MATCH_YES) {
         return HTML_MARKUP_END_TAG;
     }
-    return found == MATCH_MAYBE && !html->is_last ? HTML_UNDECIDED : HTML_NO_MARKUP;
+    return found == MATCH_MAYBE && !html->tape.is_last ? HTML_UNDECIDED : HTML_NO_MARKUP;
 }
 
 /* Ordinary text; in RCDATA and RAWTEXT only the end tag that the model waits for is markup. */
@@ -201,7 +189,7 @@ static enum html_markup script_open_at(struct html *html, struct bytes text, siz
         *size += 4;
         return HTML_NO_MARKUP;
     }
-    if (comment == MATCH_MAYBE && !html->is_last) {
+    if (comment == MATCH_MAYBE && !html->tape.is_last) {
         return HTML_UNDECIDED;
     }
     enum html_markup markup = end_tag_at(html, text);
@@ -214,7 +202,7 @@ static enum html_markup script_escaped_open_at(struct html *html, struct bytes t
     bool is_double = html->escape == HTML_DOUBLE_ESCAPED;
     struct bytes word = is_double ? BYTES("</script") : BYTES("<script");
     enum match found = match_tag(text, word);
-    if (found == MATCH_MAYBE && !html->is_last) {
+    if (found == MATCH_MAYBE && !html->tape.is_last) {
         return HTML_UNDECIDED;
     }
     enum html_markup markup = is_double ? HTML_NO_MARKUP : end_tag_at(html, text);
@@ -262,7 +250,7 @@ static enum html_markup scan_cdata(const struct html *html, struct bytes view, s
     if (*ret_size < view.size) {
         return HTML_MARKUP_CDATA_END;
     }
-    if (html->is_last) {
+    if (html->tape.is_last) {
         return HTML_NO_MARKUP;
     }
     size_t brackets = 0; /* at the end, which may be the start of its end */
@@ -384,7 +372,7 @@ static enum step step_text(struct html *html, struct html_token *token) {
             return step_tag(html, token);
         }
     }
-    if (html->is_last && view.size == 0) {
+    if (html->tape.is_last && view.size == 0) {
         html->state = HTML_AT_END;
         return html_give(html, token, HTML_END, 0);
     }
@@ -395,7 +383,7 @@ static enum step step_text(struct html *html, struct html_token *token) {
     if (size == 0) {
         return html_enter(html, token, markup);
     }
-    if (markup == HTML_NO_MARKUP && !html->is_last) {
+    if (markup == HTML_NO_MARKUP && !html->tape.is_last) {
         size_t unfinished = unfinished_size(view, text_decoding(html->model));
         if (unfinished == size) {
             html->dashes = dashes; /* these bytes will be seen again */
@@ -448,7 +436,7 @@ static enum step step_tag(struct html *html, struct html_token *token) {
         html->tag.at = 0;
         return STEP_TOKEN;
     }
-    if (html->is_last) {
+    if (html->tape.is_last) {
         html->state = HTML_IN_TEXT;
         return html_give(html, token, HTML_SKIPPED, view.size);
     }
@@ -458,11 +446,11 @@ static enum step step_tag(struct html *html, struct html_token *token) {
 static enum step step_cut_tag(struct html *html, struct html_token *token) {
     struct bytes view = html->tape.view;
     bool is_over = html_tag_scan(&html->tag, view);
-    if (is_over || (html->is_last && view.size == 0)) {
+    if (is_over || (html->tape.is_last && view.size == 0)) {
         html->state = HTML_IN_TEXT;
     }
     if (html->tag.at == 0) {
-        return html->is_last ? STEP_AGAIN : STEP_MORE;
+        return html->tape.is_last ? STEP_AGAIN : STEP_MORE;
     }
     html_give(html, token, HTML_SKIPPED, html->tag.at);
     html->tag.at = 0;
@@ -523,7 +511,7 @@ static enum step html_step_comment(struct html *html, struct html_token *token) 
         return give_comment(html, token, end, html->intro + end + end_size, true);
     }
     size_t tail = is_bogus ? 0 : comment_tail_size(text);
-    if (html->is_last) {
+    if (html->tape.is_last) {
         return give_comment(html, token, text.size - tail, view.size, true);
     }
     if (tail == 0 && bytes_ends_with(text, BYTES("\r"))) {
@@ -539,7 +527,7 @@ static enum step step_doctype(struct html *html, struct html_token *token) {
     struct bytes view = limited_view(html);
     html->at += bytes_find_byte(bytes_skip(view, html->at), '>');
     bool is_whole = html->at < view.size;
-    if (is_whole || html->is_last) {
+    if (is_whole || html->tape.is_last) {
         html->state = HTML_IN_TEXT;
         return html_give(html, token, HTML_DOCTYPE, html->at + (is_whole ? 1 : 0));
     }
@@ -553,11 +541,11 @@ static enum step step_doctype(struct html *html, struct html_token *token) {
 static enum step step_cut_doctype(struct html *html, struct html_token *token) {
     struct bytes view = html->tape.view;
     size_t end = bytes_find_byte(view, '>');
-    if (end < view.size || (html->is_last && view.size == 0)) {
+    if (end < view.size || (html->tape.is_last && view.size == 0)) {
         html->state = HTML_IN_TEXT;
     }
     if (view.size == 0) {
-        return html->is_last ? STEP_AGAIN : STEP_MORE;
+        return html->tape.is_last ? STEP_AGAIN : STEP_MORE;
     }
     return html_give(html, token, HTML_SKIPPED, end < view.size ? end + 1 : view.size);
 }
@@ -628,7 +616,7 @@ bool html_next(struct html *html, struct html_token *token) {
         case STEP_AGAIN:
             break;
         case STEP_MORE:
-            if (html->state == HTML_AT_END || !html_more(html)) {
+            if (html->state == HTML_AT_END || !tape_more(&html->tape)) {
                 return false;
             }
             break;

@@ -94,8 +94,6 @@ struct html {
     size_t intro;    /* bytes before the text of a comment that has just begun */
     bool is_sparse;  /* see html_set_sparse() */
     bool has_cdata;  /* "<![CDATA[" is understood: in foreign content and XML */
-    bool has_ended;  /* html_end() was called */
-    bool is_last;    /* the view is all that is left */
     unsigned dashes; /* in a row before the next byte of an escaped script */
     enum html_escape escape;
     size_t end_name_size;

@@ -19,7 +19,7 @@ void tape_start(struct tape *tape) {
 }
 
 void tape_feed(struct tape *tape, struct bytes piece) {
-    ASSERT(tape->piece.size == 0);
+    ASSERT(tape->piece.size == 0 && !tape->has_ended);
     tape->piece = piece;
     tape->copied = 0;
     if (tape->view.size == 0) {
@@ -36,7 +36,7 @@ static bool tape_give_back(struct tape *tape) {
     return false;
 }
 
-bool tape_more(struct tape *tape) {
+static bool tape_extend(struct tape *tape) {
     struct buf *held = &tape->held;
     if (!tape->is_held) {
         buf_clear(held);
@@ -59,6 +59,15 @@ bool tape_more(struct tape *tape) {
     tape->copied += left;
     tape->view = buf_bytes(held);
     return true;
+}
+
+bool tape_more(struct tape *tape) {
+    if (tape_extend(tape)) {
+        return true;
+    }
+    bool is_news = tape->has_ended && !tape->is_last && tape->held.err == ERR_OK;
+    tape->is_last = tape->is_last || is_news;
+    return is_news;
 }
 
 void tape_consume_held(struct tape *tape, size_t count) {

@@ -24,6 +24,8 @@ struct tape {
     size_t before;    /* how much of the view is from earlier pieces */
     size_t copied;    /* how much of the piece is in held */
     bool is_held;
+    bool has_ended; /* tape_end() was called */
+    bool is_last;   /* the view is all that is left */
 };
 
 /* size_max: the largest view that the reader will ever ask to hold. */
@@ -36,9 +38,15 @@ void tape_start(struct tape *tape);
 /* The next piece, borrowed until tape_more() returns false. The one before must be used up. */
 void tape_feed(struct tape *tape, struct bytes piece);
 
+/* There are no more pieces. */
+static inline void tape_end(struct tape *tape) {
+    tape->has_ended = true;
+}
+
 /*
- * Make the view longer. False if that takes another piece; what is not consumed is then held and the piece
- * is the caller's again. If memory ran out, tape->held.err is set as well and the stream is lost.
+ * Make the view longer, or set is_last. False if that takes another piece; what is not consumed is then held
+ * and the piece is the caller's again. If memory ran out, tape->held.err is set as well and the stream is
+ * lost.
  */
 bool tape_more(struct tape *tape);
 
