@@ -7,11 +7,26 @@
 
 #include "warc/unpack.h"
 
-enum { RAW_DEFLATE = -MAX_WBITS, GZIP_WRAPPER = 16 };
+enum { RAW_DEFLATE = -MAX_WBITS, GZIP_WRAPPER = 16, KEPT_SIZE_MAX = 512 << 10 };
 
 enum err content_init(struct content *content) {
     *content = (struct content){0};
     return payload_init(&content->payload);
+}
+
+/* A window of brotli or zstd may take many MiB, as the document chose; zlib's is small. */
+void content_rest(struct content *content) {
+    for (size_t i = 0; i < CONTENT_CODINGS_MAX; i++) {
+        struct content_stage *stage = &content->stages[i];
+        if (stage->brotli != NULL) {
+            BrotliDecoderDestroyInstance(stage->brotli);
+            stage->brotli = NULL;
+        }
+        if (stage->zstd != NULL && ZSTD_sizeof_DCtx(stage->zstd) > KEPT_SIZE_MAX) {
+            ZSTD_freeDCtx(stage->zstd);
+            stage->zstd = NULL;
+        }
+    }
 }
 
 void content_done(struct content *content) {
@@ -51,8 +66,11 @@ static bool find_coding(struct bytes name, enum content_coding *ret_coding) {
 
 static void start_stage(struct content_stage *stage, enum content_coding coding) {
     stage->coding = coding;
-    stage->is_known = stage->is_passing = stage->is_ended = false;
-    stage->first_size = 0;
+    stage->is_known = stage->is_passing = stage->is_ended = stage->has_more = false;
+    stage->first_size = stage->first_left = 0;
+    stage->ready = bytes_of(NULL, 0);
+    stage->size = 0;
+    stage->err = ERR_OK;
     if (stage->brotli != NULL) {
         BrotliDecoderDestroyInstance(stage->brotli); /* it cannot be started again */
         stage->brotli = NULL;
@@ -96,6 +114,9 @@ enum err content_start(struct content *content, struct bytes head, uint64_t size
     content->sink = sink;
     content->size_max = size_max;
     content->size = 0;
+    content->stored_size = 0;
+    content->part = bytes_of(NULL, 0);
+    content->is_ending = content->has_ended = content->is_paused = false;
     content->err = ERR_OK;
     payload_start(&content->payload, head.size > 0);
     struct bytes part;
@@ -116,21 +137,6 @@ enum err content_start(struct content *content, struct bytes head, uint64_t size
 }
 
 /* ---- undoing them ---- */
-
-static enum err content_push(struct content *content, size_t stage_index, struct bytes bytes,
-                             struct err_detail *detail);
-
-static enum err content_give(struct content *content, struct bytes bytes, struct err_detail *detail) {
-    uint64_t room = content->size_max - content->size;
-    struct bytes fits = bytes_slice(bytes, 0, bytes.size < room ? bytes.size : (size_t)room);
-    content->size += fits.size;
-    enum err err = fits.size > 0 ? sink_append(content->sink, fits, detail) : ERR_OK;
-    if (err == ERR_OK && fits.size < bytes.size) {
-        err = err_set(detail, ERR_LIMIT, "the decoded document is larger than %ju bytes",
-                      (uintmax_t)content->size_max);
-    }
-    return err;
-}
 
 static enum err start_zlib(struct content_stage *stage, int window_bits) {
     if (stage->zlib != NULL) {
@@ -260,74 +266,231 @@ static bool goes_on(struct content_stage *stage, struct bytes input) {
     assert_failed("every encoding has an end", __FILE__, __LINE__);
 }
 
-static enum err content_decode(struct content *content, size_t stage_index, struct bytes input,
-                               struct err_detail *detail) {
-    struct content_stage *stage = &content->stages[stage_index];
-    size_t size = 0;
-    do {
-        if (!goes_on(stage, input)) {
-            return ERR_OK;
-        }
-        enum err step_err = content_step(stage, &input, &size);
-        enum err err =
-            size > 0 ? content_push(content, stage_index + 1, bytes_of(stage->out, size), detail) : ERR_OK;
-        if (err != ERR_OK) {
-            return err;
-        }
-        if (step_err != ERR_OK) {
-            return err_set(detail, step_err, "the content encoding is damaged");
-        }
-    } while (input.size > 0 || size == CONTENT_OUT_SIZE);
+/* ---- limits ---- */
+
+/*
+ * No stage, and not only the last one, gives more than an honest document would: what lies between two
+ * encodings costs as much time as what comes out in the end, and may be all that there is.
+ */
+static enum err content_check(struct content *content, const struct content_stage *stage,
+                              struct err_detail *detail) {
+    uint64_t allowed = content->size_max < UINT64_MAX - CONTENT_GRACE_SIZE
+                           ? content->size_max + CONTENT_GRACE_SIZE
+                           : UINT64_MAX;
+    uint64_t used_size = content->stored_size - content->part.size;
+    if (stage->size > CONTENT_GRACE_SIZE && stage->size / CONTENT_RATIO_MAX > used_size) {
+        return err_set(detail, ERR_LIMIT, "more than %d bytes for each stored one", CONTENT_RATIO_MAX);
+    }
+    if (stage->size > allowed) {
+        return err_set(detail, ERR_LIMIT, "more than %ju bytes between two encodings", (uintmax_t)allowed);
+    }
     return ERR_OK;
 }
 
-/* Into the stage of that index; behind the last one is the sink. */
-static enum err content_push(struct content *content, size_t stage_index, struct bytes bytes,
-                             struct err_detail *detail) {
-    if (stage_index == content->stages_count) {
-        return content_give(content, bytes, detail);
+/* ---- pulling ---- */
+
+/*
+ * What waits before stage `index`; behind the last stage, what waits for the caller. Empty: nothing can be
+ * had before there is more input, or the turn is over.
+ */
+static struct bytes *content_ready(struct content *content, size_t index) {
+    return index == 0 ? &content->part : &content->stages[index - 1].ready;
+}
+
+static enum err content_fill(struct content *content, size_t index, struct bytes *input,
+                             struct err_detail *detail);
+
+static void content_fill_part(struct content *content, struct bytes *input) {
+    if (payload_next(&content->payload, input, &content->part)) {
+        return;
     }
+    content->part = bytes_of(NULL, 0);
+    if (content->is_ending && !content->has_ended) {
+        content->has_ended = true;
+        if (!payload_finish(&content->payload, &content->part)) {
+            content->part = bytes_of(NULL, 0);
+        }
+    }
+}
+
+/* Its first bytes say what the stage is to do. is_over: no more will come. */
+static enum err content_begin_stage(struct content_stage *stage, struct bytes *before, bool is_over) {
+    while (stage->first_size < sizeof stage->first && before->size > 0) {
+        stage->first[stage->first_size++] = before->data[0];
+        *before = bytes_skip(*before, 1);
+    }
+    if (stage->first_size == sizeof stage->first) {
+        stage->first_left = stage->first_size;
+        return start_decoder(stage);
+    }
+    if (is_over && stage->first_size > 0) { /* too short to be encoded */
+        stage->is_known = stage->is_passing = true;
+        stage->first_left = stage->first_size;
+    }
+    return ERR_OK;
+}
+
+/* The bytes that told what it is come first. */
+static struct bytes content_first(const struct content_stage *stage) {
+    return bytes_of(stage->first + stage->first_size - stage->first_left, stage->first_left);
+}
+
+static enum err content_decode(struct content *content, struct content_stage *stage, struct bytes *before,
+                               struct err_detail *detail) {
+    bool is_first = stage->first_left > 0;
+    struct bytes source = is_first ? content_first(stage) : *before;
+    if (!goes_on(stage, source)) {
+        stage->first_left = 0;
+        *before = bytes_of(NULL, 0); /* padding */
+        return ERR_OK;
+    }
+    size_t size = 0;
+    enum err err = content_step(stage, &source, &size);
+    stage->has_more = size == CONTENT_OUT_SIZE && !stage->is_ended;
+    stage->size += size;
+    stage->ready = bytes_of(stage->out, size);
+    if (is_first) {
+        stage->first_left = source.size;
+    } else {
+        *before = source;
+    }
+    if (err != ERR_OK) {
+        stage->err = err_set(detail, err, "the content encoding is damaged");
+    }
+    return content_check(content, stage, detail);
+}
+
+static void content_pass(struct content_stage *stage, struct bytes *before) {
+    if (stage->first_left > 0) {
+        stage->ready = content_first(stage);
+        stage->first_left = 0;
+    } else {
+        stage->ready = *before;
+        *before = bytes_of(NULL, 0);
+    }
+}
+
+/* One try to have something ready behind the stage. *ret_is_dry: the stage has nothing left to work on. */
+static enum err content_run_stage(struct content *content, size_t stage_index, struct bytes *input,
+                                  bool *ret_is_dry, struct err_detail *detail) {
     struct content_stage *stage = &content->stages[stage_index];
-    if (!stage->is_known) {
-        while (stage->first_size < sizeof stage->first && bytes.size > 0) {
-            stage->first[stage->first_size++] = bytes.data[0];
-            bytes = bytes_skip(bytes, 1);
-        }
-        if (stage->first_size < sizeof stage->first) {
-            return ERR_OK;
-        }
-        enum err err = start_decoder(stage);
-        if (err == ERR_OK) {
-            err = content_push(content, stage_index, bytes_of(stage->first, stage->first_size), detail);
-        }
-        if (err != ERR_OK || bytes.size == 0) {
+    struct bytes *before = content_ready(content, stage_index);
+    bool wants_input = stage->first_left == 0 && !stage->has_more;
+    if (stage->err != ERR_OK) {
+        return stage->err; /* all that could be decoded before the damage has been given */
+    }
+    if (wants_input) {
+        enum err err = content_fill(content, stage_index, input, detail);
+        if (err != ERR_OK) {
             return err;
         }
     }
-    return stage->is_passing ? content_push(content, stage_index + 1, bytes, detail)
-                             : content_decode(content, stage_index, bytes, detail);
+    bool is_empty = before->size == 0;
+    if (!stage->is_known) {
+        bool is_over = is_empty && content->has_ended && content->steps_left > 0;
+        enum err err = content_begin_stage(stage, before, is_over);
+        *ret_is_dry = is_empty && !stage->is_known;
+        return err;
+    }
+    if (wants_input && is_empty) {
+        *ret_is_dry = true;
+        return ERR_OK;
+    }
+    if (stage->is_passing) {
+        content_pass(stage, before);
+        return ERR_OK;
+    }
+    return content_decode(content, stage, before, detail);
 }
 
-enum err content_put(struct content *content, struct bytes body, struct err_detail *detail) {
-    struct bytes part;
-    while (content->err == ERR_OK && payload_next(&content->payload, &body, &part)) {
-        content->err = content_push(content, 0, part, detail);
+/* Put something into content_ready(index), which is empty, if that can be done. */
+static enum err content_fill(struct content *content, size_t index, struct bytes *input,
+                             struct err_detail *detail) {
+    struct bytes *ready = content_ready(content, index);
+    if (ready->size > 0) {
+        return ERR_OK;
     }
-    return content->err;
+    if (index == 0) {
+        content_fill_part(content, input);
+        content->stored_size += content->part.size;
+        return ERR_OK;
+    }
+    bool is_dry = false;
+    enum err err = ERR_OK;
+    while (err == ERR_OK && ready->size == 0 && !is_dry) {
+        if (content->steps_left == 0) {
+            return ERR_OK;
+        }
+        content->steps_left--;
+        err = content_run_stage(content, index - 1, input, &is_dry, detail);
+    }
+    return err;
 }
 
-enum err content_finish(struct content *content, struct err_detail *detail) {
-    struct bytes part;
-    if (content->err == ERR_OK && payload_finish(&content->payload, &part)) {
-        content->err = content_push(content, 0, part, detail);
+enum err content_next(struct content *content, struct bytes *input, struct bytes *ret_piece,
+                      struct err_detail *detail) {
+    struct bytes *ready = content_ready(content, content->stages_count);
+    content->steps_left = CONTENT_STEPS_MAX;
+    struct bytes piece = bytes_of(NULL, 0);
+    enum err err = content->err;
+    if (err == ERR_OK) {
+        err = content_fill(content, content->stages_count, input, detail);
     }
+    if (err == ERR_OK) {
+        uint64_t room = content->size_max - content->size;
+        piece = bytes_slice(*ready, 0, ready->size < room ? ready->size : (size_t)room);
+        content->size += piece.size;
+        *ready = bytes_skip(*ready, piece.size);
+        if (ready->size > 0 && piece.size == 0) {
+            err = err_set(detail, ERR_LIMIT, "the decoded document is larger than %ju bytes",
+                          (uintmax_t)content->size_max);
+        }
+    }
+    content->is_paused = err == ERR_OK && piece.size == 0 && content->steps_left == 0;
+    *ret_piece = piece;
+    return content->err = err;
+}
+
+void content_end(struct content *content) {
+    content->is_ending = true;
+}
+
+enum err content_close(struct content *content, struct err_detail *detail) {
     for (size_t i = 0; i < content->stages_count && content->err == ERR_OK; i++) {
-        struct content_stage *stage = &content->stages[i];
-        if (!stage->is_known && stage->first_size > 0) {
-            content->err = content_push(content, i + 1, bytes_of(stage->first, stage->first_size), detail);
-        } else if (stage->is_known && !stage->is_passing && !stage->is_ended) {
+        const struct content_stage *stage = &content->stages[i];
+        if (stage->is_known && !stage->is_passing && !stage->is_ended) {
             content->err = err_set(detail, ERR_TRUNCATED, "the content encoding has no end");
         }
     }
+    content_rest(content);
     return content->err;
+}
+
+/* ---- pushing ---- */
+
+/* All that can be had of the input, into the sink. */
+static enum err content_pump(struct content *content, struct bytes *input, struct err_detail *detail) {
+    struct bytes piece;
+    enum err err = ERR_OK;
+    do {
+        err = content_next(content, input, &piece, detail);
+        if (err == ERR_OK && piece.size > 0) {
+            err = content->err = sink_append(content->sink, piece, detail);
+        }
+    } while (err == ERR_OK && (piece.size > 0 || content->is_paused));
+    if (err != ERR_OK) {
+        content_rest(content);
+    }
+    return err;
+}
+
+enum err content_put(struct content *content, struct bytes body, struct err_detail *detail) {
+    return content_pump(content, &body, detail);
+}
+
+enum err content_finish(struct content *content, struct err_detail *detail) {
+    struct bytes nothing = bytes_of(NULL, 0);
+    content_end(content);
+    enum err err = content_pump(content, &nothing, detail);
+    return err == ERR_OK ? content_close(content, detail) : err;
 }

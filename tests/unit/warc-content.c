@@ -173,6 +173,108 @@ static void undoes_chunks_first(void **state) {
            text);
 }
 
+/* Honest gzip of `size` zeros: whole members, so that it is made quickly. */
+static struct bytes pack_zeros(uint64_t size, uint8_t *out) {
+    enum { MEMBER_SIZE = 16 << 20 };
+    uint8_t *zeros = calloc(1, MEMBER_SIZE);
+    assert_non_null(zeros);
+    size_t one = pack_zlib(bytes_of(zeros, MEMBER_SIZE), 31, out).size;
+    free(zeros);
+    size_t count = (size_t)(size / MEMBER_SIZE);
+    for (size_t i = 1; i < count; i++) {
+        memcpy(out + i * one, out, one);
+    }
+    return bytes_of(out, count * one);
+}
+
+static enum err count_bytes(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
+    (void)sink;
+    (void)bytes;
+    (void)detail;
+    return ERR_OK;
+}
+
+static enum err count(struct fixture *f, const char *encoding, struct bytes body) {
+    char head[200];
+    struct sink sink = {.append = count_bytes};
+    int head_size = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\n\r\n", encoding);
+    enum err err = content_start(&f->content, bytes_of(head, (size_t)head_size), UINT64_MAX, &sink, NULL);
+    err = err == ERR_OK ? content_put(&f->content, body, NULL) : err;
+    return err == ERR_OK ? content_finish(&f->content, NULL) : err;
+}
+
+/* Without a bound on the size, the ratio alone ends a bomb; at the latest a piece behind the grace. */
+static void a_ratio_ends_a_bomb(void **state) {
+    struct fixture *f = *state;
+    struct bytes zeros = pack_zeros(UINT64_C(512) << 20, f->packed);
+    assert_int_equal(count(f, "gzip", zeros), ERR_LIMIT);
+    assert_in_range(f->content.size, 1, 2 * CONTENT_GRACE_SIZE);
+    struct bytes twice = pack_zlib(zeros, 31, f->packed_twice);
+    assert_in_range(twice.size, 1, 5800);
+    assert_int_equal(count(f, "gzip, gzip", twice), ERR_LIMIT);
+    assert_in_range(f->content.size, 1, 2 * CONTENT_GRACE_SIZE);
+    struct bytes brotli = pack_brotli(zeros, f->packed_twice);
+    assert_int_equal(count(f, "gzip, br", brotli), ERR_LIMIT);
+    assert_in_range(f->content.size, 1, 2 * CONTENT_GRACE_SIZE);
+}
+
+/* Millions of members with nothing in them: no size of what comes out would ever end that. */
+static void what_lies_between_two_encodings_is_bounded(void **state) {
+    struct fixture *f = *state;
+    struct bytes nothing = pack_zlib(bytes_of(NULL, 0), 31, f->packed);
+    size_t count_of_one = 40 * (1 << 20) / nothing.size;
+    uint8_t *many = malloc(count_of_one * nothing.size);
+    assert_non_null(many);
+    for (size_t i = 0; i < count_of_one; i++) {
+        memcpy(many + i * nothing.size, nothing.data, nothing.size);
+    }
+    struct bytes packed = pack_zlib(bytes_of(many, count_of_one * nothing.size), 31, f->packed_twice);
+    free(many);
+    assert_int_equal(count(f, "gzip, gzip", packed), ERR_LIMIT);
+    assert_int_equal(f->content.size, 0);
+    assert_in_range(f->content.stages[0].size, CONTENT_GRACE_SIZE, 2 * CONTENT_GRACE_SIZE);
+}
+
+/* Below the grace any ratio is honest: a blank picture, a table of zeros. */
+static void honest_documents_pass_the_ratio(void **state) {
+    struct fixture *f = *state;
+    struct bytes zeros = pack_zeros(CONTENT_GRACE_SIZE, f->packed);
+    assert_int_equal(count(f, "gzip", zeros), ERR_OK);
+    assert_int_equal(f->content.size, CONTENT_GRACE_SIZE);
+    struct bytes text = bytes_of(f->text, sizeof f->text);
+    size_t one = pack_zlib(text, 31, f->packed).size;
+    for (size_t i = 1; (i + 1) * one < sizeof f->packed; i++) {
+        memcpy(f->packed + i * one, f->packed, one);
+    }
+    size_t members_count = (sizeof f->packed - 1) / one;
+    assert_int_equal(count(f, "gzip", bytes_of(f->packed, members_count * one)), ERR_OK);
+    assert_int_equal(f->content.size, members_count * sizeof f->text);
+}
+
+/* One turn is short, whatever the document; and nothing is lost between turns. */
+static void gives_a_piece_at_a_time(void **state) {
+    struct fixture *f = *state;
+    struct bytes text = bytes_of(f->text, sizeof f->text);
+    struct bytes inner = pack_zlib(text, 31, f->packed);
+    struct bytes input = pack_brotli(inner, f->packed_twice);
+    struct bytes head = BYTES("HTTP/1.1 200 OK\r\nContent-Encoding: gzip, br\r\n\r\n");
+    assert_int_equal(content_start(&f->content, head, 1 << 20, NULL, NULL), ERR_OK);
+    struct bytes piece = bytes_of(NULL, 0);
+    bool has_ended = false;
+    while (!has_ended || piece.size > 0 || f->content.is_paused) {
+        assert_int_equal(content_next(&f->content, &input, &piece, NULL), ERR_OK);
+        assert_in_range(piece.size, 0, CONTENT_OUT_SIZE);
+        assert_int_equal(buf_put(&f->out, piece), ERR_OK);
+        if (piece.size == 0 && !f->content.is_paused && !has_ended) {
+            assert_int_equal(input.size, 0);
+            content_end(&f->content);
+            has_ended = true;
+        }
+    }
+    assert_int_equal(content_close(&f->content, NULL), ERR_OK);
+    assert_bytes_equal(buf_bytes(&f->out), text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(undoes_each_encoding, set_up, tear_down),
@@ -182,6 +284,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_bomb_stops_at_the_limit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damage_and_a_missing_end_are_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(undoes_chunks_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_ratio_ends_a_bomb, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_lies_between_two_encodings_is_bounded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(honest_documents_pass_the_ratio, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(gives_a_piece_at_a_time, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
