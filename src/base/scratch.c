@@ -16,6 +16,41 @@ void scratch_init(struct scratch *scratch, const char *directory, size_t memory_
     buf_init(&scratch->memory, memory_max);
 }
 
+void scratch_set_budget(struct scratch *scratch, struct scratch_budget *budget) {
+    ASSERT(scratch->size == 0);
+    scratch->budget = budget;
+}
+
+/* ---- the budget ---- */
+
+void scratch_budget_init(struct scratch_budget *budget, uint64_t size_max) {
+    budget->size_max = size_max;
+    atomic_init(&budget->size, 0);
+}
+
+static enum err scratch_take(struct scratch *scratch, uint64_t size) {
+    struct scratch_budget *budget = scratch->budget;
+    if (budget == NULL) {
+        return ERR_OK;
+    }
+    uint64_t before = atomic_fetch_add(&budget->size, size);
+    if (before + size > budget->size_max) {
+        atomic_fetch_sub(&budget->size, size);
+        return ERR_BUSY;
+    }
+    scratch->taken_size += size;
+    return ERR_OK;
+}
+
+static void scratch_give_back(struct scratch *scratch) {
+    if (scratch->budget != NULL) {
+        atomic_fetch_sub(&scratch->budget->size, scratch->taken_size);
+    }
+    scratch->taken_size = 0;
+}
+
+/* ---- */
+
 static void unmap(struct scratch *scratch) {
     if (scratch->map != NULL) {
         munmap(scratch->map, scratch->map_size);
@@ -30,6 +65,7 @@ void scratch_clear(struct scratch *scratch) {
         close(scratch->fd);
         scratch->fd = -1;
     }
+    scratch_give_back(scratch);
     if (scratch->memory.capacity > SCRATCH_KEPT_MAX) {
         buf_done(&scratch->memory);
     }
@@ -90,7 +126,8 @@ enum err scratch_put(struct scratch *scratch, struct bytes bytes) {
     if (fits) {
         err = buf_put(&scratch->memory, bytes);
     } else {
-        err = scratch->fd < 0 ? move_to_file(scratch) : ERR_OK;
+        err = scratch_take(scratch, bytes.size + (scratch->fd < 0 ? scratch->size : 0));
+        err = err == ERR_OK && scratch->fd < 0 ? move_to_file(scratch) : err;
         err = err == ERR_OK ? write_all(scratch->fd, bytes) : err;
     }
     if (err == ERR_OK) {

@@ -5,12 +5,17 @@
  *      above               a file without a name in the given directory, so that nothing is left of it
  * however the process ends; read through a mapping, whose pages the kernel may drop
  *
+ * Scratches with the same budget may together have so much in files, however many of them there are: ERR_BUSY
+ * for the one that wants more. It is given back when the file goes.
+ *
  * Bytes are only appended. The first failure (ERR_LIMIT above size_max, ERR_NO_SPACE, ERR_IO …) sticks until
  * scratch_clear(). One thread at a time. Should the disk fail to read the file back, the kernel ends the
  * process (SIGBUS), as it would for a page of the program itself.
  */
 #ifndef MNEMON_BASE_SCRATCH_H
 #define MNEMON_BASE_SCRATCH_H
+
+#include <stdatomic.h>
 
 #include "base/buf.h"
 #include "base/sink.h"
@@ -19,6 +24,14 @@ enum {
     SCRATCH_MEMORY_MAX = 1 << 20, /* what most users want as memory_max */
     SCRATCH_KEPT_MAX = 1 << 20,   /* of memory, by scratch_clear() */
 };
+
+/* Any thread. */
+struct scratch_budget {
+    uint64_t size_max;
+    _Atomic uint64_t size; /* taken now */
+};
+
+void scratch_budget_init(struct scratch_budget *budget, uint64_t size_max);
 
 struct scratch {
     const char *directory; /* borrowed */
@@ -29,11 +42,16 @@ struct scratch {
     void *map;         /* of the first map_size bytes of the file, or NULL */
     size_t map_size;
     enum err err;
+    struct scratch_budget *budget; /* NULL: none */
+    uint64_t taken_size;           /* of it */
 };
 
 /* The directory is one of the real file system and is not looked at before it is needed. */
 void scratch_init(struct scratch *scratch, const char *directory, size_t memory_max, uint64_t size_max);
 void scratch_done(struct scratch *scratch);
+
+/* Of an empty one. The budget outlives it. */
+void scratch_set_budget(struct scratch *scratch, struct scratch_budget *budget);
 
 /* Empty again, error forgotten; up to SCRATCH_KEPT_MAX of memory is kept for reuse, no file is. */
 void scratch_clear(struct scratch *scratch);

@@ -131,6 +131,33 @@ static void takes_records_as_a_sink(void **state) {
     scratch_done(&scratch);
 }
 
+/* Memory is free; files of all scratches together are not, and what one gives back another may take. */
+static void files_share_a_budget(void **state) {
+    struct scratch_budget budget;
+    struct scratch scratches[2];
+    uint8_t piece[8000];
+    scratch_budget_init(&budget, 20000);
+    for (size_t i = 0; i < 2; i++) {
+        scratch_init(&scratches[i], *state, MEMORY_MAX, SIZE_MAX_);
+        scratch_set_budget(&scratches[i], &budget);
+        assert_int_equal(scratch_put(&scratches[i], pattern(piece, 0, 1000)), ERR_OK);
+    }
+    assert_int_equal(atomic_load(&budget.size), 0);
+    assert_int_equal(scratch_put(&scratches[0], pattern(piece, 1000, sizeof piece)), ERR_OK);
+    assert_int_equal(atomic_load(&budget.size), 9000);
+    assert_int_equal(scratch_put(&scratches[1], pattern(piece, 1000, sizeof piece)), ERR_OK);
+    assert_int_equal(scratch_put(&scratches[1], pattern(piece, 9000, sizeof piece)), ERR_BUSY);
+    scratch_clear(&scratches[0]);
+    assert_int_equal(atomic_load(&budget.size), 9000);
+    scratch_clear(&scratches[1]);
+    assert_int_equal(atomic_load(&budget.size), 0);
+    assert_int_equal(scratch_put(&scratches[1], pattern(piece, 0, sizeof piece)), ERR_OK);
+    expect_pattern(&scratches[1], sizeof piece);
+    scratch_done(&scratches[0]);
+    scratch_done(&scratches[1]);
+    assert_int_equal(atomic_load(&budget.size), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_make, scratch_remove)
 
 int main(void) {
@@ -141,6 +168,7 @@ int main(void) {
         TEST(an_empty_one_needs_no_directory),
         TEST(a_file_that_cannot_grow_is_an_error),
         TEST(takes_records_as_a_sink),
+        TEST(files_share_a_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
