@@ -17,6 +17,8 @@ struct fixture {
     struct http_server *server;
     struct http_server_config config;
     struct http_route routes[8];
+    atomic_int long_count; /* that a worker has begun */
+    atomic_int gone_count; /* of them, whose client left */
     uint16_t port;
     char answer[HTTP_ANSWER_SIZE];
     atomic_int ends_count;
@@ -119,6 +121,20 @@ static void answer_later(struct http_request *request) {
     pthread_attr_destroy(&attributes);
 }
 
+/* Takes its thread for as long as the test wants, or until its client has left. */
+static void answer_long(struct http_request *request) {
+    struct fixture *fixture = http_request_context(request);
+    atomic_fetch_add(&fixture->long_count, 1);
+    for (unsigned turns = 0; atomic_load(&fixture->is_held) && await_turn(&turns);) {
+        if (http_request_is_gone(request)) {
+            atomic_fetch_add(&fixture->gone_count, 1);
+            break;
+        }
+    }
+    http_add_header(request, "X-Query", http_request_query(request).size > 0 ? "yes" : "no");
+    http_answer(request, 200, "text/plain", BYTES("at last"));
+}
+
 static void count_end(struct http_request *request) {
     atomic_fetch_add(&((struct fixture *)http_request_context(request))->ends_count, 1);
 }
@@ -140,13 +156,14 @@ static int set_up(void **state) {
         return -1;
     }
     const struct http_route routes[] = {
-        {"GET", "/echo", 0, fixture, NULL, answer_echo, NULL},
-        {"POST", "/echo", BODY_MAX, fixture, NULL, answer_echo, count_end},
-        {"GET", "/any/*", 0, fixture, NULL, answer_echo, NULL},
-        {"POST", "/api/locked", BODY_MAX, fixture, begin_locked, answer_echo, count_end},
-        {"POST", "/limited", BODY_MAX, fixture, begin_limited, answer_echo, NULL},
-        {"GET", "/stream", 0, fixture, NULL, answer_stream, NULL},
-        {"GET", "/later", 0, fixture, NULL, answer_later, count_end},
+        {"GET", "/echo", 0, fixture, NULL, answer_echo, NULL, false},
+        {"POST", "/echo", BODY_MAX, fixture, NULL, answer_echo, count_end, false},
+        {"GET", "/any/*", 0, fixture, NULL, answer_echo, NULL, false},
+        {"POST", "/api/locked", BODY_MAX, fixture, begin_locked, answer_echo, count_end, false},
+        {"POST", "/limited", BODY_MAX, fixture, begin_limited, answer_echo, NULL, false},
+        {"GET", "/stream", 0, fixture, NULL, answer_stream, NULL, false},
+        {"GET", "/later", 0, fixture, NULL, answer_later, count_end, false},
+        {"GET", "/long", 0, fixture, NULL, answer_long, count_end, true},
     };
     memcpy(fixture->routes, routes, sizeof routes);
     fixture->config = (struct http_server_config){
@@ -448,6 +465,52 @@ static void suspended_requests_take_no_thread(void **state) {
     assert_int_equal(atomic_load(&fixture->ends_count), WORKERS);
 }
 
+static void *ask_long(void *context) {
+    struct fixture *fixture = context;
+    char answer[HTTP_ANSWER_SIZE];
+    http_ask(fixture->port, "GET /long?a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", answer);
+    bool is_good = strstr(answer, "200 OK") != NULL && strstr(answer, "X-Query: yes") != NULL &&
+                   strstr(answer, "at last") != NULL;
+    return is_good ? fixture : NULL;
+}
+
+/* They have the workers, and more of them wait; the server's own thread is free for others. */
+static void long_requests_take_no_thread_of_the_server(void **state) {
+    struct fixture *fixture = *state;
+    pthread_t threads[WORKERS];
+    fixture->config.threads_count = 1;
+    fixture->config.workers_count = 2;
+    restart(fixture);
+    atomic_store(&fixture->is_held, true);
+    for (int i = 0; i < WORKERS; i++) {
+        pthread_create(&threads[i], NULL, ask_long, fixture);
+    }
+    await_that(active_count(fixture) >= WORKERS && atomic_load(&fixture->long_count) == 2);
+    expect(fixture, "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200", "");
+    atomic_store(&fixture->is_held, false);
+    for (int i = 0; i < WORKERS; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        assert_non_null(result);
+    }
+    restart(fixture);
+    assert_int_equal(atomic_load(&fixture->ends_count), WORKERS);
+}
+
+static void long_work_learns_that_its_client_left(void **state) {
+    struct fixture *fixture = *state;
+    atomic_store(&fixture->is_held, true);
+    int fd = http_connect(fixture->port);
+    static const char request[] = "GET /long HTTP/1.1\r\nHost: a\r\n\r\n";
+    assert_int_equal(write(fd, request, sizeof request - 1), sizeof request - 1);
+    await_that(atomic_load(&fixture->long_count) == 1);
+    assert_int_equal(atomic_load(&fixture->gone_count), 0);
+    close(fd);
+    await_that(atomic_load(&fixture->gone_count) == 1);
+    await_that(atomic_load(&fixture->ends_count) == 1);
+    atomic_store(&fixture->is_held, false);
+}
+
 static void *release_later(void *context) {
     usleep(200000); /* while the server is already being stopped: it must wait so long */
     atomic_store(&((struct fixture *)context)->is_held, false);
@@ -583,6 +646,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(survives_what_is_not_http, set_up, tear_down),
         cmocka_unit_test_setup_teardown(streams_answers_with_and_without_a_size, set_up, tear_down),
         cmocka_unit_test_setup_teardown(suspended_requests_take_no_thread, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_requests_take_no_thread_of_the_server, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_work_learns_that_its_client_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopping_waits_for_what_is_suspended, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopping_answers_what_has_begun, set_up, tear_down),
         cmocka_unit_test_setup_teardown(cuts_off_whoever_is_too_slow, set_up, tear_down),

@@ -1,6 +1,8 @@
 #include "http/server/http_request.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "base/json.h"
 #include "http/server/http_state.h"
@@ -51,6 +53,14 @@ void http_request_client(const struct http_request *request, struct address *ret
     if (info != NULL && info->client_addr != NULL) {
         *ret_client = http_door_client(info->client_addr);
     }
+}
+
+bool http_request_is_gone(const struct http_request *request) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    uint8_t byte;
+    ssize_t got = info == NULL ? 0 : recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
 void http_request_limit_body(struct http_request *request, uint64_t size_max) {
@@ -185,6 +195,7 @@ void http_answer_scratch(struct http_request *request, unsigned status, const ch
     }
     *scratch = *take_scratch;
     scratch_init(take_scratch, scratch->directory, scratch->memory.size_max, scratch->size_max);
+    scratch_set_budget(take_scratch, scratch->budget);
     if (scratch_is_in_memory(scratch)) {
         struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
             scratch->memory.size, scratch->memory.data, free_scratch, scratch);
@@ -266,14 +277,19 @@ void http_answer_error(struct http_request *request, enum err err, const char *t
 
 /* ---- later ---- */
 
-void http_request_suspend(struct http_request *request) {
+/* is_suspended is the route's: a worker that has the request may answer it. */
+void http_request_leave_thread(struct http_request *request) {
     struct http_server *server = request->server;
-    ASSERT(request->response == NULL && !request->is_suspended);
-    request->is_suspended = true;
     pthread_mutex_lock(&server->lock);
     server->suspended_count++;
     pthread_mutex_unlock(&server->lock);
     MHD_suspend_connection(request->connection);
+}
+
+void http_request_suspend(struct http_request *request) {
+    ASSERT(request->response == NULL && !request->is_suspended);
+    request->is_suspended = true;
+    http_request_leave_thread(request);
 }
 
 /* The count goes down when libmicrohttpd has done all of its part: http_server_stop() waits for that. */

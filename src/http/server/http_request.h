@@ -3,7 +3,8 @@
  *
  * Every request is answered exactly once, from a function of its route. A request belongs to the thread that
  * the function runs in; while it is suspended, to nobody: then http_request_resume() is the only call that is
- * allowed, from any thread, and the last that its caller makes. Slices live as long as the request.
+ * allowed, from any thread, and the last that its caller makes. Slices live as long as the request. A route
+ * that is long has its request on a worker, and calls the same functions there.
  */
 #ifndef MNEMON_HTTP_SERVER_HTTP_REQUEST_H
 #define MNEMON_HTTP_SERVER_HTTP_REQUEST_H
@@ -35,6 +36,10 @@ uint16_t http_request_port(const struct http_request *request); /* of this serve
 
 /* The client that asks; all zero if it is not known. */
 void http_request_client(const struct http_request *request, struct address *ret_client);
+
+/* Has the client left? For long work, to be asked now and then: nobody else looks meanwhile. A client that
+ * only sends no more counts as one that has left. */
+bool http_request_is_gone(const struct http_request *request);
 
 /* In begin(): a smaller bound for the body than the route's. */
 void http_request_limit_body(struct http_request *request, uint64_t size_max);

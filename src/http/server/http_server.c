@@ -10,6 +10,7 @@
 
 enum {
     THREADS_MIN = 4,
+    WORKERS_COUNT = 32,
     CONNECTIONS_MAX = 1024,
     CONNECTION_MEMORY_SIZE = 64 << 10,
     REQUEST_TIMEOUT_MS = 15000,
@@ -224,6 +225,36 @@ static void answer_request(struct http_request *request) {
     ASSERT(request->is_suspended || request->response != NULL || request->is_lost);
 }
 
+/* ---- workers ---- */
+
+static void http_work(void *context, size_t seat) {
+    struct http_request *request = context;
+    (void)seat;
+    request->route->answer(request);
+    ASSERT(!request->is_suspended && (request->response != NULL || request->is_lost));
+    http_request_resume(request);
+}
+
+/*
+ * True: the connection's thread does not look at the request again before it is resumed. False: it is
+ * answered.
+ */
+static bool give_to_worker(struct http_request *request) {
+    struct http_server *server = request->server;
+    if (request->was_refused || !start_work(request)) {
+        http_answer_error(request, ERR_BUSY, "the server is stopping");
+        return false;
+    }
+    http_guard_expect(&server->guard, request->guarded, HTTP_GUARD_NEVER, false);
+    request->job = (struct pool_job){.run = http_work, .context = request};
+    http_request_leave_thread(request);
+    if (!pool_try(&server->workers, &request->job)) {
+        request->was_refused = true;
+        http_request_resume(request);
+    }
+    return true;
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *target,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_size, void **state) {
@@ -242,6 +273,9 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         enum MHD_Result result = take_body(request, bytes_of(upload, *upload_size));
         *upload_size = 0;
         return result;
+    }
+    if (request->response == NULL && !request->is_lost && request->route->is_long) {
+        return give_to_worker(request) ? MHD_YES : queue(request);
     }
     if (request->response == NULL && !request->is_lost) {
         answer_request(request);
@@ -316,6 +350,7 @@ static void fill_defaults(struct http_server_config *config) {
         long wanted = 2 * sysconf(_SC_NPROCESSORS_ONLN); /* more would only take turns */
         config->threads_count = wanted < THREADS_MIN ? THREADS_MIN : (unsigned)wanted;
     }
+    config->workers_count = config->workers_count == 0 ? WORKERS_COUNT : config->workers_count;
     if (config->threads_count > HTTP_DOOR_THREADS_MAX) {
         config->threads_count = HTTP_DOOR_THREADS_MAX;
     }
@@ -368,10 +403,13 @@ static enum err http_start_threads(struct http_server *server, struct err_detail
         server->daemons[server->daemons_count] = daemon;
         server->daemons_count += is_well;
     }
+    struct pool_config workers = {.name = "http-work", .threads_max = server->config.workers_count};
+    is_well = is_well && pool_start(&server->workers, &workers) == ERR_OK;
     priority_set_turns(PRIORITY_USUAL_TURNS);
     if (is_well && http_door_open(&server->door) == ERR_OK) {
         return ERR_OK;
     }
+    pool_stop(&server->workers);
     stop_daemons(server);
     return err_set(detail, ERR_SYSTEM, "cannot start the threads of the server");
 }
@@ -487,6 +525,7 @@ static void await_requests(struct http_server *server, uint32_t grace_ms) {
 void http_server_stop(struct http_server *server, uint32_t grace_ms) {
     http_door_close(&server->door);
     await_requests(server, grace_ms);
+    pool_stop(&server->workers);
     stop_daemons(server);
     http_door_done(&server->door);
     http_guard_done(&server->guard);

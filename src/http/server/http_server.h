@@ -2,9 +2,11 @@
  * http_server - the HTTP/1.1 server of a node: routes by table, bounds on everything. libmicrohttpd.
  *
  *      connections ──> door ──> epoll, threads_count threads ──> route ──> its functions, in the same thread
+ *                                                                   └──> is_long: answer(), on a worker
  *
- * A route's functions must not wait long, or the other connections of the thread wait with them: a
- * function that waits for a disk suspends the request and resumes it from another thread (http_request.h).
+ * A route's functions must not take long, or the other connections of the thread wait with them. A function
+ * that reads documents of any size, which others chose, says so: is_long. One that waits for an event
+ * suspends the request and resumes it from another thread (http_request.h).
  *
  * Bounds: connections, also per address; header and target of a request (connection_memory_size); bodies (per
  * route; above SCRATCH_MEMORY_MAX they lie in a file); time to send a request, to take an answer, to be idle.
@@ -39,6 +41,9 @@ struct http_route {
 
     /* It is over, however it went: give back what http_request_set_state() was given. */
     void (*end)(struct http_request *request);
+
+    /* answer() runs on one of the server's workers, where it may take its time; it does not suspend. */
+    bool is_long;
 };
 
 /* 0 or NULL stands for the default in parentheses. */
@@ -48,6 +53,7 @@ struct http_server_config {
     size_t routes_count;
     const char *scratch_directory;        /* for large bodies; required */
     unsigned threads_count;               /* (two for each processor, 4 to 64) */
+    unsigned workers_count;               /* (32) at most, for routes that are long */
     unsigned connections_max;             /* (1,024) */
     unsigned connections_per_address_max; /* (half of them) */
     size_t connection_memory_size;        /* (64 KiB) */

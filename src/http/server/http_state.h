@@ -13,6 +13,7 @@
 #include "http/server/http_door.h"
 #include "http/server/http_guard.h"
 #include "http/server/http_server.h"
+#include "run/pool.h"
 
 /* As struct http_route_stat. Counted without a lock: a reader may see half of a request. */
 struct http_counters {
@@ -28,6 +29,7 @@ struct http_server {
     struct MHD_Daemon *daemons[HTTP_DOOR_THREADS_MAX]; /* each has one thread */
     unsigned daemons_count;
     struct http_guard guard;
+    struct pool workers;
     struct http_counters *counters; /* of each route, and of what has none */
 
     pthread_mutex_t lock;
@@ -57,11 +59,16 @@ struct http_request {
     uint64_t answer_size; /* 0 if it is not known */
     uint64_t begun_us;    /* monotonic */
     bool has_begun;
-    bool is_working; /* it is in working_count */
-    bool is_suspended;
+    bool is_working;   /* it is in working_count */
+    bool is_suspended; /* by its route; not while a worker has it */
+    bool was_refused;  /* no worker took it */
+    struct pool_job job;
     bool is_lost; /* no memory to answer it */
     void *state;
 };
+
+/* libmicrohttpd does nothing with it until http_request_resume(). */
+void http_request_leave_thread(struct http_request *request);
 
 /* Its connection must come further within the time that so many bytes may take. */
 void http_request_expect(const struct http_request *request, uint64_t size);
