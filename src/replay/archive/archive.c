@@ -13,6 +13,10 @@ enum {
     LARGE_SIZE_MAX = 512 << 20,     /* of a record that is kept for whoever asks for more of it */
     LARGE_FRAME_SIZE_MIN = 1 << 16, /* shorter frames are soon read again */
     TRIES_MAX = 4,
+    BUDGET_SIZE_MAX = 1 << 30, /* of files */
+    WORKING_MAX = 4,           /* threads with long work; with those that wait half of the server's workers */
+    WAITING_MAX = 12,
+    STREAMS_MAX = 6, /* decoders that stay while a client reads: windows of 16 MiB for each encoding */
 };
 
 static const uint64_t TRIES_US = 6000000;
@@ -204,6 +208,9 @@ struct archive *archive_new(const struct archive_config *config) {
     archive->scratch_directory = config->scratch_directory;
     archive->clock = config->clock != NULL ? config->clock : &clock_system;
     pthread_mutex_init(&archive->lock, NULL);
+    scratch_budget_init(&archive->budget, BUDGET_SIZE_MAX);
+    turnstile_init(&archive->work, WORKING_MAX, WAITING_MAX);
+    turnstile_init(&archive->streams, STREAMS_MAX, 0);
     return archive;
 }
 
@@ -216,6 +223,8 @@ void archive_free(struct archive *archive) {
     for (size_t i = 0; i < ARCHIVE_LARGE_COUNT; i++) {
         part_free(archive->large[i]);
     }
+    turnstile_done(&archive->streams);
+    turnstile_done(&archive->work);
     pthread_mutex_destroy(&archive->lock);
     free(archive);
 }
@@ -226,6 +235,18 @@ struct instance *archive_instance(const struct archive *archive) {
 
 const char *archive_scratch_directory(const struct archive *archive) {
     return archive->scratch_directory;
+}
+
+struct scratch_budget *archive_budget(struct archive *archive) {
+    return &archive->budget;
+}
+
+struct turnstile *archive_work(struct archive *archive) {
+    return &archive->work;
+}
+
+struct turnstile *archive_streams(struct archive *archive) {
+    return &archive->streams;
 }
 
 struct archive_reader *archive_reader_begin(struct archive *archive) {

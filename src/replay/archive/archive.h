@@ -21,6 +21,8 @@
 struct archive;
 struct archive_reader;
 struct archive_walk;
+struct turnstile;
+struct scratch_budget;
 
 struct archive_config {
     struct instance *instance;     /* outlives the archive */
@@ -36,6 +38,14 @@ void archive_free(struct archive *archive);
 
 struct instance *archive_instance(const struct archive *archive);
 const char *archive_scratch_directory(const struct archive *archive); /* for what is large */
+
+/*
+ * What outsiders may make this process do at once, all requests together: files for what is made of captures,
+ * long work, and streams that decode while they are sent.
+ */
+struct scratch_budget *archive_budget(struct archive *archive);
+struct turnstile *archive_work(struct archive *archive);
+struct turnstile *archive_streams(struct archive *archive);
 
 struct archive_reader *archive_reader_begin(struct archive *archive); /* NULL: out of memory */
 void archive_reader_end(struct archive_reader *reader);               /* may be NULL */

@@ -9,6 +9,7 @@
 
 #include "base/scratch.h"
 #include "replay/archive/archive.h"
+#include "run/turnstile.h"
 #include "web/url/canon.h"
 #include "web/url/url.h"
 
@@ -28,6 +29,9 @@ struct archive {
     struct archive_part
         *large[ARCHIVE_LARGE_COUNT]; /* lock: large records that were read last; may be NULL */
     size_t large_next;               /* lock: the oldest of them */
+    struct scratch_budget budget;
+    struct turnstile work;
+    struct turnstile streams;
 };
 
 enum { ARCHIVE_TIMELINE_MAX = 32 };

@@ -24,13 +24,13 @@ size_t pages_routes(struct replay *replay, struct http_route out[PAGES_ROUTES_MA
     static const struct http_route routes[] = {
         {.method = "GET", .path = "/", .answer = pages_start},
         {.method = "GET", .path = "/list", .answer = pages_list_form},
-        {.method = "GET", .path = "/details/*", .answer = pages_details},
-        {.method = "GET", .path = "/compare/*", .answer = pages_compare},
+        {.method = "GET", .path = "/details/*", .answer = pages_details, .is_long = true},
+        {.method = "GET", .path = "/compare/*", .answer = pages_compare, .is_long = true},
         {.method = "GET", .path = "/holdings", .answer = pages_holdings},
         {.method = "GET", .path = "/api/v1/suggest", .answer = pages_suggest},
         {.method = "GET", .path = "/api/v1/calendar", .answer = pages_calendar_json},
-        {.method = "GET", .path = "/api/v1/capture", .answer = pages_capture_json},
-        {.method = "GET", .path = "/api/v1/parts", .answer = pages_embeds_json},
+        {.method = "GET", .path = "/api/v1/capture", .answer = pages_capture_json, .is_long = true},
+        {.method = "GET", .path = "/api/v1/parts", .answer = pages_embeds_json, .is_long = true},
         {.method = "GET", .path = "/api/v1/holdings", .answer = pages_holdings_json},
     };
     _Static_assert(sizeof routes / sizeof *routes <= PAGES_ROUTES_MAX, "all routes have room");

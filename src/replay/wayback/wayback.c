@@ -7,6 +7,7 @@
 #include "replay/site/sheet.h"
 #include "replay/wayback/memento.h"
 #include "replay/wayback/wayback_state.h"
+#include "web/html/encoding.h"
 
 enum { TEXT_SIZE_MAX = 2048, INSERT_SIZE_MAX = 6 * URL_SIZE_MAX + 1024, SHOWN_SIZE_MAX = 512 };
 
@@ -25,7 +26,8 @@ static void kit_free(void *context) {
     url_done(&kit->target);
     buf_done(&kit->text);
     buf_done(&kit->insert);
-    scratch_done(&kit->decoded);
+    buf_done(&kit->head);
+    buf_done(&kit->decoded);
     scratch_done(&kit->output);
     free(kit);
 }
@@ -35,15 +37,18 @@ static struct wayback_kit *kit_new(struct archive *archive, struct archive_reade
     if (kit == NULL) {
         return NULL;
     }
-    const char *directory = archive_scratch_directory(archive);
+    kit->archive = archive;
     kit->reader = reader;
     wayback_path_init(&kit->path);
     url_init(&kit->url);
     url_init(&kit->target);
     buf_init(&kit->text, WAYBACK_HEADER_SIZE_MAX);
     buf_init(&kit->insert, INSERT_SIZE_MAX);
-    scratch_init(&kit->decoded, directory, SCRATCH_MEMORY_MAX, VOLUME_DOCUMENT_SIZE_MAX);
-    scratch_init(&kit->output, directory, SCRATCH_MEMORY_MAX, VOLUME_DOCUMENT_SIZE_MAX);
+    buf_init(&kit->head, ENCODING_HEAD_SIZE);
+    buf_init(&kit->decoded, SCRATCH_MEMORY_MAX);
+    scratch_init(&kit->output, archive_scratch_directory(archive), SCRATCH_MEMORY_MAX,
+                 WAYBACK_REWRITTEN_SIZE_MAX);
+    scratch_set_budget(&kit->output, archive_budget(archive));
     kit->rewrite = rewrite_new();
     if (content_init(&kit->content) != ERR_OK || kit->rewrite == NULL) {
         kit_free(kit);
@@ -416,14 +421,18 @@ static void wayback_answer(struct http_request *request) {
     } else {
         wayback_dispatch(&wayback);
     }
+    wayback_end_work(&wayback);
     if (!wayback.keeps_reader) {
+        if (wayback.kit != NULL) {
+            scratch_clear(&wayback.kit->output); /* whatever became of it, its file goes now */
+        }
         archive_reader_end(wayback.reader);
     }
 }
 
 size_t wayback_routes(struct replay *replay, struct http_route out[WAYBACK_ROUTES_MAX]) {
     wayback_make_key(replay);
-    out[0] =
-        (struct http_route){.method = "GET", .path = "/web/*", .context = replay, .answer = wayback_answer};
+    out[0] = (struct http_route){
+        .method = "GET", .path = "/web/*", .context = replay, .answer = wayback_answer, .is_long = true};
     return 1;
 }

@@ -2,7 +2,11 @@
 
 #include "replay/wayback/wayback_state.h"
 
-enum { COPIED_SIZE_MAX = 1 << 20 }; /* smaller bodies are copied, so that a slow client keeps no reader */
+enum {
+    COPIED_SIZE_MAX = 1 << 20, /* smaller bodies are copied, so that a slow client keeps no reader */
+    CODINGS_SIZE_MAX = 256,
+    REASON_SIZE_MAX = 160,
+};
 
 /* ---- encodings ---- */
 
@@ -58,46 +62,11 @@ static bool takes(const struct http_request *request, struct bytes codings) {
     return true;
 }
 
-static const struct field *next_coding(const struct archive_record *record, const struct field *after) {
-    return fields_find(record->fields, BYTES("Content-Encoding"), after);
-}
-
 /* Many servers say gzip of what is not, and browsers would refuse it; or say it in two fields. */
 static bool is_mislabelled(const struct archive_record *record, struct bytes coding) {
-    return next_coding(record, next_coding(record, NULL)) != NULL ||
+    return wayback_next_coding(record, wayback_next_coding(record, NULL)) != NULL ||
            (bytes_equal_ignore_case(without_x(coding), BYTES("gzip")) &&
             !bytes_starts_with(record->body, BYTES("\x1f\x8b")));
-}
-
-/* A head with nothing but the encodings: the chunks that the server's own speaks of are undone already. */
-static struct bytes make_head(const struct archive_record *record, struct buf *out) {
-    buf_clear(out);
-    buf_put_string(out, "HTTP/1.1 200 OK\r\n");
-    for (const struct field *field = NULL; (field = next_coding(record, field)) != NULL;) {
-        buf_put_format(out, "Content-Encoding: %.*s\r\n", BYTES_ARG(field->value));
-    }
-    buf_put_string(out, "\r\n");
-    return buf_bytes(out);
-}
-
-/* Damage, an end that is missing and what nobody can decode count as the end of the document. */
-enum err wayback_decode(struct wayback *wayback, uint64_t size_max, struct bytes *ret_body) {
-    struct wayback_kit *kit = wayback->kit;
-    struct scratch_sink sink;
-    scratch_clear(&kit->decoded);
-    scratch_sink_init(&sink, &kit->decoded);
-    struct bytes head = make_head(&wayback->record, &kit->text);
-    enum err err = content_start(&kit->content, head, size_max, &sink.sink, NULL);
-    if (err == ERR_OK) {
-        err = content_put(&kit->content, wayback->record.body, NULL);
-    }
-    if (err == ERR_OK) {
-        err = content_finish(&kit->content, NULL);
-    }
-    if (err == ERR_LIMIT || err == ERR_MEMORY || kit->decoded.err != ERR_OK) {
-        return err;
-    }
-    return scratch_bytes(&kit->decoded, ret_body);
 }
 
 /* ---- ranges ---- */
@@ -164,8 +133,13 @@ static enum err read_streamed(void *context, uint64_t offset, void *out, size_t 
 static void end_stream(void *context) {
     struct wayback_kit *kit = context;
     kit->streamed = bytes_of(NULL, 0);
-    scratch_clear(&kit->decoded);
     archive_reader_end(kit->reader);
+}
+
+static void refuse_busy(struct wayback *wayback) {
+    http_add_header(wayback->request, "Retry-After", "5");
+    http_answer_status(wayback->request, STATUS_UNAVAILABLE, ERR_BUSY,
+                       "too many large documents are being sent at the moment");
 }
 
 /* Large bodies stay where they are, with the reader, until they are sent. */
@@ -175,9 +149,7 @@ static void send(struct wayback *wayback, unsigned status, const char *type, str
         return;
     }
     if (!archive_reader_hold(wayback->reader)) {
-        http_add_header(wayback->request, "Retry-After", "5");
-        http_answer_status(wayback->request, STATUS_UNAVAILABLE, ERR_BUSY,
-                           "too many large documents are being sent at the moment");
+        refuse_busy(wayback);
         return;
     }
     wayback->keeps_reader = true;
@@ -215,6 +187,33 @@ static void send_plain(struct wayback *wayback, unsigned status, const char *typ
     send(wayback, status, type, bytes_slice(body, (size_t)from, (size_t)to));
 }
 
+/* The encodings as they are recorded, of all fields. */
+static void add_codings(struct wayback *wayback) {
+    char text[CODINGS_SIZE_MAX];
+    struct buf *codings = &wayback->kit->text;
+    buf_clear(codings);
+    for (const struct field *field = NULL; (field = wayback_next_coding(&wayback->record, field)) != NULL;) {
+        buf_put_string(codings, codings->size > 0 ? ", " : "");
+        buf_put(codings, field->value);
+    }
+    http_add_header(wayback->request, "Content-Encoding",
+                    wayback_clean(buf_bytes(codings), text, sizeof text));
+}
+
+static void send_encoded(struct wayback *wayback, unsigned status, const char *type) {
+    char etag[WAYBACK_ETAG_SIZE_MAX];
+    char reason[REASON_SIZE_MAX];
+    enum err err = wayback->undecoded.err;
+    if (err == ERR_LIMIT || err == ERR_UNSUPPORTED) {
+        struct bytes text = bytes_of_string(err_detail_text(&wayback->undecoded, err));
+        http_add_header(wayback->request, "X-Mnemon-Undecoded", wayback_clean(text, reason, sizeof reason));
+    }
+    wayback_etag(wayback, false, etag);
+    http_add_header(wayback->request, "ETag", etag);
+    add_codings(wayback);
+    send(wayback, status, type, wayback->record.body);
+}
+
 enum err wayback_send_stored(struct wayback *wayback, unsigned status, const char *type,
                              struct err_detail *detail) {
     const struct archive_record *record = &wayback->record;
@@ -224,19 +223,22 @@ enum err wayback_send_stored(struct wayback *wayback, unsigned status, const cha
         return ERR_OK;
     }
     if (takes(wayback->request, coding) && !is_mislabelled(record, coding)) {
-        char text[64];
-        char etag[WAYBACK_ETAG_SIZE_MAX];
-        wayback_etag(wayback, false, etag);
-        http_add_header(wayback->request, "ETag", etag);
-        http_add_header(wayback->request, "Content-Encoding", wayback_clean(coding, text, sizeof text));
-        send(wayback, status, type, record->body);
+        send_encoded(wayback, status, type);
         return ERR_OK;
     }
-    struct bytes body;
-    enum err err = wayback_decode(wayback, VOLUME_DOCUMENT_SIZE_MAX, &body);
-    if (err != ERR_OK) {
+    enum err err = wayback_send_decoded(wayback, status, type, &wayback->undecoded);
+    switch (err) {
+    case ERR_OK:
+        return ERR_OK;
+    case ERR_LIMIT:
+    case ERR_UNSUPPORTED:
+        send_encoded(wayback, status, type);
+        return ERR_OK;
+    case ERR_BUSY:
+    case ERR_CANCELLED: /* nobody will read that */
+        refuse_busy(wayback);
+        return ERR_OK;
+    default:
         return err_set(detail, err, "it cannot be decoded: %s", err_text(err));
     }
-    send(wayback, status, type, body);
-    return ERR_OK;
 }

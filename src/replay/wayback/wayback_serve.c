@@ -75,19 +75,37 @@ static void make_insert(struct wayback *wayback) {
                    wayback->prefix);
 }
 
-static enum err rewrite_body(struct wayback *wayback, const struct rewrite_place *place, struct bytes body) {
-    struct wayback_kit *kit = wayback->kit;
+/* Most references become longer. */
+static void reserve_output(struct wayback_kit *kit, size_t size) {
     scratch_clear(&kit->output);
-    if (body.size < SCRATCH_MEMORY_MAX / 2) { /* most references become longer */
-        buf_reserve(&kit->output.memory, body.size + body.size / 2 + kit->insert.size);
+    if (size < SCRATCH_MEMORY_MAX / 2) {
+        buf_reserve(&kit->output.memory, size + size / 2 + kit->insert.size);
     }
-    rewrite_start(kit->rewrite, place, put_output, &kit->output);
+}
+
+static enum err rewrite_piece(struct wayback *wayback, struct bytes piece) {
     enum err err = ERR_OK;
-    while (body.size > 0 && err == ERR_OK) {
-        struct bytes piece = bytes_slice(body, 0, body.size < FEED_SIZE ? body.size : FEED_SIZE);
-        err = rewrite_feed(kit->rewrite, piece);
-        body = bytes_skip(body, piece.size);
+    while (piece.size > 0 && err == ERR_OK) {
+        struct bytes part = bytes_slice(piece, 0, piece.size < FEED_SIZE ? piece.size : FEED_SIZE);
+        err = wayback_work(wayback, part.size);
+        err = err == ERR_OK ? rewrite_feed(wayback->kit->rewrite, part) : err;
+        piece = bytes_skip(piece, part.size);
     }
+    return err;
+}
+
+/* The decoder's pieces go straight into the rewriter: only what comes out is kept. */
+static enum err rewrite_body(struct wayback *wayback, const struct rewrite_place *place) {
+    struct wayback_kit *kit = wayback->kit;
+    struct bytes piece;
+    reserve_output(kit, wayback->record.body.size);
+    enum err err = wayback_decode_start(wayback, WAYBACK_REWRITE_SIZE_MAX, &wayback->undecoded);
+    rewrite_start(kit->rewrite, place, put_output, &kit->output);
+    do {
+        piece = bytes_of(NULL, 0);
+        err = err == ERR_OK ? wayback_decode_next(wayback, &piece, &wayback->undecoded) : err;
+        err = err == ERR_OK ? rewrite_piece(wayback, piece) : err;
+    } while (err == ERR_OK && piece.size > 0);
     return err == ERR_OK ? rewrite_finish(kit->rewrite) : err;
 }
 
@@ -132,8 +150,8 @@ static enum wayback_danger danger_of(const struct wayback *wayback, bool is_prep
     return danger == WAYBACK_ACTIVE && !is_prepared ? WAYBACK_MUTE : danger;
 }
 
-static enum err serve_rewritten(struct wayback *wayback, enum rewrite_format format, struct bytes body,
-                                unsigned status) {
+/* ERR_LIMIT: it is too large to be rewritten, and nothing was answered. */
+static enum err serve_rewritten(struct wayback *wayback, enum rewrite_format format, unsigned status) {
     struct wayback_kit *kit = wayback->kit;
     make_insert(wayback);
     struct rewrite_place place = {
@@ -144,7 +162,7 @@ static enum err serve_rewritten(struct wayback *wayback, enum rewrite_format for
         .format = format,
         .insert = buf_bytes(&kit->insert),
     };
-    enum err err = kit->insert.err != ERR_OK ? kit->insert.err : rewrite_body(wayback, &place, body);
+    enum err err = kit->insert.err != ERR_OK ? kit->insert.err : rewrite_body(wayback, &place);
     if (err == ERR_OK) {
         err = wayback_add_headers(wayback);
     }
@@ -196,38 +214,47 @@ static unsigned status_of(const struct archive_record *record) {
     return record->status;
 }
 
-static struct bytes head_of(struct bytes body) {
-    return bytes_slice(body, 0, body.size < ENCODING_HEAD_SIZE ? body.size : ENCODING_HEAD_SIZE);
-}
-
-/* The document as its author wrote it, if it is small enough to be rewritten. False: it is sent as it is.
- */
-static bool find_document(struct wayback *wayback, struct bytes *ret_body) {
-    *ret_body = wayback->record.body;
-    if (wayback->path->as == REWRITE_RAW || ret_body->size > WAYBACK_REWRITE_SIZE_MAX ||
+/* How the document begins, if it is one that is rewritten. False: it is sent as it is. */
+static bool serve_find_head(struct wayback *wayback, enum err *ret_err) {
+    if (wayback->path->as == REWRITE_RAW || wayback->record.body.size > WAYBACK_REWRITE_SIZE_MAX ||
         wayback_danger_of(wayback->record.content_type) == WAYBACK_INERT ||
         url_parse(&wayback->kit->url, wayback->capture.url, NULL, NULL) != ERR_OK) {
         return false;
     }
-    return wayback_coding(&wayback->record).size == 0 ||
-           wayback_decode(wayback, WAYBACK_REWRITE_SIZE_MAX, ret_body) == ERR_OK;
+    enum err err = wayback_decode_head(wayback, &wayback->kit->head, ENCODING_HEAD_SIZE, &wayback->undecoded);
+    if (err == ERR_LIMIT || err == ERR_UNSUPPORTED) {
+        return false;
+    }
+    *ret_err = err;
+    return err == ERR_OK;
 }
 
 static enum err serve_document(struct wayback *wayback, struct err_detail *detail) {
     const struct archive_record *record = &wayback->record;
     unsigned status = status_of(record);
-    struct bytes body;
     enum rewrite_format format = REWRITE_AS_IS;
-    if (status != STATUS_PARTIAL && find_document(wayback, &body)) {
-        format = rewrite_format_of(record->content_type, wayback->path->as, head_of(body));
+    enum err err = ERR_OK;
+    if (status != STATUS_PARTIAL && serve_find_head(wayback, &err)) {
+        format = rewrite_format_of(record->content_type, wayback->path->as, buf_bytes(&wayback->kit->head));
     }
     bool is_page = format == REWRITE_HTML ||
                    bytes_equal_ignore_case(http_mime(record->content_type), BYTES("application/xhtml+xml"));
-    if (wayback->is_top && wayback->path->modifier.size == 0 && is_page) {
+    if (err == ERR_OK && wayback->is_top && wayback->path->modifier.size == 0 && is_page) {
         return wayback_answer_frame(wayback);
     }
-    return format == REWRITE_AS_IS ? serve_stored(wayback, status, detail)
-                                   : serve_rewritten(wayback, format, body, status);
+    bool is_rewritten = format != REWRITE_AS_IS;
+    if (err == ERR_OK && is_rewritten) {
+        err = serve_rewritten(wayback, format, status);
+    }
+    if (err == ERR_BUSY || err == ERR_CANCELLED) {
+        return err_set(detail, ERR_BUSY, "too many large documents are being sent at the moment");
+    }
+    if (is_rewritten && err == ERR_LIMIT) {
+        scratch_clear(&wayback->kit->output);
+        is_rewritten = false;
+        err = ERR_OK;
+    }
+    return err == ERR_OK && !is_rewritten ? serve_stored(wayback, status, detail) : err;
 }
 
 /* Past all that would lead here again. ERR_NOT_FOUND: there is nothing else. */

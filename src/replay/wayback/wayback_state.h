@@ -3,7 +3,8 @@
  *
  *      wayback.c           what is asked for, which capture that is, what is said if there is none
  *      wayback_serve.c     a capture that was found: as a redirect, in a frame, as it is, rewritten
- *      wayback_body.c      the bytes: stored, decoded, in ranges, streamed
+ *      wayback_body.c      the bytes as they are stored: all, in ranges, streamed
+ *      wayback_decode.c    the bytes without their encodings, and how much work that may be
  *      wayback_header.c    the headers that go with them
  *      wayback_frame.c     the page around a replayed page
  */
@@ -14,6 +15,7 @@
 #include "replay/archive/wayback_path.h"
 #include "replay/site/replay.h"
 #include "replay/wayback/wayback_safety.h"
+#include "run/turnstile.h"
 #include "warc/content.h"
 
 enum {
@@ -23,22 +25,30 @@ enum {
     WAYBACK_HEADER_SIZE_MAX = 28 << 10, /* of one value; the server has room for 48 KiB of them */
 };
 
-/* Above this, documents are not rewritten but sent as they are; so much of them is decoded at most. */
+/* Above this, documents are not rewritten but sent as they are. */
 static const uint64_t WAYBACK_REWRITE_SIZE_MAX = 64 << 20;
+/* Most references become longer. What becomes larger than this is sent as it is too. */
+static const uint64_t WAYBACK_REWRITTEN_SIZE_MAX = 256 << 20;
+/* Above this, documents are not decoded but sent as they are stored. */
+static const uint64_t WAYBACK_DECODE_SIZE_MAX = 512 << 20;
 
 /* What requests use one after the other; it goes with a reader through the archive's pool. */
 struct wayback_kit {
     struct archive_reader *reader;
     struct wayback_path path;
+    struct archive *archive;
     struct content content;
+    struct bytes encoded; /* of the body, what the decoder has not taken */
+    bool has_ended;       /* it was told that there is no more */
     struct rewrite *rewrite;
-    struct url url;         /* of the capture */
-    struct url target;      /* of a redirect */
-    struct buf text;        /* the value of the header that is being made */
-    struct buf insert;      /* put into HTML */
-    struct scratch decoded; /* the body without content encodings */
-    struct scratch output;  /* rewritten */
-    struct bytes streamed;  /* what is sent while the reader is kept for it */
+    struct url url;        /* of the capture */
+    struct url target;     /* of a redirect */
+    struct buf text;       /* the value of the header that is being made */
+    struct buf insert;     /* put into HTML */
+    struct buf head;       /* the beginning of the document, decoded */
+    struct buf decoded;    /* all of a small one */
+    struct scratch output; /* rewritten */
+    struct bytes streamed; /* what is sent while the reader is kept for it */
 };
 
 struct wayback {
@@ -55,7 +65,10 @@ struct wayback {
     char around[UTC_DIGITS_SIZE]; /* the time of references in it */
     bool is_exact;                /* it is of the very time that was asked for */
     struct archive_record record;
-    bool keeps_reader; /* a stream ends it */
+    bool keeps_reader;           /* a stream ends it */
+    uint64_t work_size;          /* decoded and rewritten so far */
+    bool has_place;              /* in the archive's turnstile */
+    struct err_detail undecoded; /* why the document is sent as it is stored */
 };
 
 /* ---- wayback.c ---- */
@@ -80,12 +93,46 @@ enum err wayback_serve(struct wayback *wayback, struct err_detail *detail) MUST_
 /* The content encoding of the record, as it is labelled; empty for none. */
 struct bytes wayback_coding(const struct archive_record *record);
 
-/* Into kit->decoded, as far as it can be decoded. ERR_LIMIT: it is larger. */
-enum err wayback_decode(struct wayback *wayback, uint64_t size_max, struct bytes *ret_body) MUST_CHECK;
-
-/* Send the body as it is stored, or decoded if the client does not accept its encoding. */
+/*
+ * Send the body as it is stored, or decoded if the client does not accept its encoding. What exceeds the
+ * limits of decoding goes as it is stored all the same, and a header says so: the client may decide.
+ */
 enum err wayback_send_stored(struct wayback *wayback, unsigned status, const char *type,
                              struct err_detail *detail) MUST_CHECK;
+
+/* ---- wayback_decode.c ---- */
+
+/*
+ * So many bytes more are decoded or rewritten. ERR_BUSY: too many requests do a lot of work already;
+ * ERR_CANCELLED: the client has left.
+ */
+enum err wayback_work(struct wayback *wayback, uint64_t size) MUST_CHECK;
+void wayback_end_work(struct wayback *wayback);
+
+/* The field Content-Encoding behind `after`; NULL for the first, and at the end. */
+const struct field *wayback_next_coding(const struct archive_record *record, const struct field *after);
+
+/*
+ * Begin with the document, of whatever encodings; then a piece at a time, an empty one at the end. Damage and
+ * a missing end count as the end. ERR_LIMIT, ERR_UNSUPPORTED: it cannot be decoded; the errors of
+ * wayback_work().
+ */
+enum err wayback_decode_start(struct wayback *wayback, uint64_t size_max,
+                              struct err_detail *detail) MUST_CHECK;
+enum err wayback_decode_next(struct wayback *wayback, struct bytes *ret_piece,
+                             struct err_detail *detail) MUST_CHECK;
+
+/* One turn of it, which is short; without a piece that need not be the end. */
+enum err wayback_decode_turn(struct wayback_kit *kit, struct bytes *ret_piece, bool *ret_is_over,
+                             struct err_detail *detail) MUST_CHECK;
+
+/* How it begins. */
+enum err wayback_decode_head(struct wayback *wayback, struct buf *out, size_t size_max,
+                             struct err_detail *detail) MUST_CHECK;
+
+/* Answer with it, or nothing was answered: as above. Nothing of it lies on the disk. */
+enum err wayback_send_decoded(struct wayback *wayback, unsigned status, const char *type,
+                              struct err_detail *detail) MUST_CHECK;
 
 /* ---- wayback_header.c ---- */
 
