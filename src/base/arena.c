@@ -24,6 +24,26 @@ void arena_done(struct arena *arena) {
     *arena = (struct arena){.size_max = arena->size_max};
 }
 
+void *arena_new(size_t size, size_t size_max) {
+    struct arena arena;
+    ASSERT(size >= sizeof arena);
+    arena_init(&arena, size_max);
+    struct arena *owner = arena_take(&arena, size);
+    if (owner != NULL) {
+        *owner = arena;
+    } else {
+        arena_done(&arena);
+    }
+    return owner;
+}
+
+void arena_free(void *owner) {
+    if (owner != NULL) {
+        struct arena arena = *(struct arena *)owner; /* it lies in its own memory */
+        arena_done(&arena);
+    }
+}
+
 void arena_reset(struct arena *arena) {
     struct arena_block *keep = arena->blocks;
     if (keep != NULL) {
@@ -58,19 +78,24 @@ static bool add_block(struct arena *arena, size_t size_needed) {
     return true;
 }
 
+static void *arena_refuse(struct arena *arena) {
+    arena->is_short = true;
+    return NULL;
+}
+
 void *arena_take(struct arena *arena, size_t size) {
     if (size > arena->size_max || size > PTRDIFF_MAX / 2) {
-        return NULL; /* the second keeps rounding and block headers from wrapping */
+        return arena_refuse(arena); /* the second keeps rounding and block headers from wrapping */
     }
     size_t rounded = (size + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
     if (rounded > arena->size_max - arena->used) {
-        return NULL;
+        return arena_refuse(arena);
     }
     if (rounded > arena->left && !add_block(arena, rounded)) {
-        return NULL;
+        return arena_refuse(arena);
     }
     if (arena->next == NULL && !add_block(arena, rounded)) {
-        return NULL; /* a first piece of size 0 still needs an address */
+        return arena_refuse(arena); /* a first piece of size 0 still needs an address */
     }
     void *piece = arena->next;
     arena->next += rounded;
@@ -83,7 +108,7 @@ void *arena_take(struct arena *arena, size_t size) {
 void *arena_take_array(struct arena *arena, size_t count, size_t size) {
     size_t total;
     if (__builtin_mul_overflow(count, size, &total)) {
-        return NULL;
+        return arena_refuse(arena);
     }
     return arena_take(arena, total);
 }

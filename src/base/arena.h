@@ -17,10 +17,18 @@ struct arena {
     size_t left;                /* how much of it */
     size_t used;                /* given out since the last reset, with padding */
     size_t size_max;
+    bool is_short; /* a piece could not be given: one look behind many of them is enough */
 };
 
 void arena_init(struct arena *arena, size_t size_max);
 void arena_done(struct arena *arena);
+
+/*
+ * A struct of that size in an arena of its own, which is its first member: *_new() of whatever takes all its
+ * memory at once. NULL as from arena_take(). arena_free() gives everything back; NULL is nothing.
+ */
+void *arena_new(size_t size, size_t size_max);
+void arena_free(void *owner);
 
 /* All pieces are gone; one block of heap memory is kept for reuse. */
 void arena_reset(struct arena *arena);

@@ -15,9 +15,7 @@ static void peer_read_ip(struct wire_reader *reader, size_t ip_size, struct addr
     *ret_address = address_ipv4(0, 0, 0, 0, 0);
     wire_read_array(reader, ret_address->ip + IPV6_SIZE - ip_size, ip_size);
     ret_address->port = wire_read_u16(reader);
-    if (ret_address->port == 0) {
-        wire_read_fail(reader, ERR_INVALID, "port 0");
-    }
+    wire_read_check(reader, ret_address->port != 0, "port 0");
 }
 
 void peer_write_short(struct wire_writer *writer, const struct address *address) {
@@ -27,9 +25,7 @@ void peer_write_short(struct wire_writer *writer, const struct address *address)
 
 void peer_read_short(struct wire_reader *reader, bool is_ipv6, struct address *ret_address) {
     peer_read_ip(reader, is_ipv6 ? IPV6_SIZE : IPV4_SIZE, ret_address);
-    if (is_ipv6 && address_is_ipv4(ret_address)) {
-        wire_read_fail(reader, ERR_INVALID, "IPv4 in the form of IPv6");
-    }
+    wire_read_check(reader, !is_ipv6 || !address_is_ipv4(ret_address), "IPv4 in the form of IPv6");
 }
 
 static void peer_write_head(struct wire_writer *writer, enum peer_layout layout, unsigned flags,
@@ -51,9 +47,7 @@ static unsigned peer_read_head(struct wire_reader *reader, enum peer_layout layo
     }
     unsigned flags = wire_read_u8_max(reader, layout == PEER_TAGGED ? PEER_FLAGS_MAX : PEER_IS_IPV6);
     peer_read_short(reader, (flags & PEER_IS_IPV6) != 0, ret_address);
-    if (!address_is_possible(ret_address)) {
-        wire_read_fail(reader, ERR_INVALID, "no address");
-    }
+    wire_read_check(reader, address_is_possible(ret_address), "no address");
     return flags;
 }
 
@@ -90,9 +84,7 @@ void peer_write(struct wire_writer *writer, enum peer_layout layout, const struc
 
 void peer_read_key(struct wire_reader *reader, uint8_t ret_key[PEER_KEY_SIZE]) {
     wire_read_array(reader, ret_key, PEER_KEY_SIZE);
-    if (!peer_key_is_known(ret_key)) {
-        wire_read_fail(reader, ERR_INVALID, "key of zeros");
-    }
+    wire_read_check(reader, peer_key_is_known(ret_key), "key of zeros");
 }
 
 void peer_read(struct wire_reader *reader, enum peer_layout layout, struct peer *ret_peer) {
@@ -102,5 +94,13 @@ void peer_read(struct wire_reader *reader, enum peer_layout layout, struct peer 
         wire_read_array(reader, ret_peer->key, PEER_KEY_SIZE);
     } else if (layout == PEER_MEMBER || (flags & PEER_HAS_KEY) != 0) {
         peer_read_key(reader, ret_peer->key);
+    }
+}
+
+void peer_code(struct wire_coder *coder, enum peer_layout layout, struct peer *peer) {
+    if (coder->reader != NULL) {
+        peer_read(coder->reader, layout, peer);
+    } else {
+        peer_write(coder->writer, layout, peer);
     }
 }

@@ -63,6 +63,8 @@ enum peer_layout { PEER_TAGGED, PEER_MEMBER, PEER_PLAIN };
 void peer_write(struct wire_writer *writer, enum peer_layout layout, const struct peer *peer);
 void peer_read(struct wire_reader *reader, enum peer_layout layout, struct peer *ret_peer);
 
+void peer_code(struct wire_coder *coder, enum peer_layout layout, struct peer *peer);
+
 /* How many bytes peer_write() writes. */
 size_t peer_size(enum peer_layout layout, const struct peer *peer);
 

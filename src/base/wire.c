@@ -17,6 +17,12 @@ void wire_read_fail(struct wire_reader *reader, enum err err, const char *reason
     fail_at(reader, err, reader->offset, reason);
 }
 
+void wire_read_check(struct wire_reader *reader, bool is_good, const char *reason) {
+    if (!is_good) {
+        wire_read_fail(reader, ERR_INVALID, reason);
+    }
+}
+
 /* The next size bytes of the value that begins at start; after an error none, with NULL. */
 static struct bytes wire_take(struct wire_reader *reader, size_t start, size_t size) {
     if (reader->err == ERR_OK && size > reader->input.size - reader->offset) {
@@ -207,4 +213,53 @@ enum err wire_writer_finish(const struct wire_writer *writer, struct bytes *ret_
 struct bytes wire_writer_bytes(const struct wire_writer *writer) {
     ASSERT(writer->err == ERR_OK);
     return bytes_of(writer->data, writer->size);
+}
+
+void wire_code_u8(struct wire_coder *coder, uint8_t *value, uint8_t max) {
+    if (coder->reader != NULL) {
+        *value = wire_read_u8_max(coder->reader, max);
+    } else {
+        wire_write_u8(coder->writer, *value);
+    }
+}
+
+void wire_code_u32(struct wire_coder *coder, uint32_t *value) {
+    if (coder->reader != NULL) {
+        *value = wire_read_u32(coder->reader);
+    } else {
+        wire_write_u32(coder->writer, *value);
+    }
+}
+
+void wire_code_u64(struct wire_coder *coder, uint64_t *value) {
+    if (coder->reader != NULL) {
+        *value = wire_read_u64(coder->reader);
+    } else {
+        wire_write_u64(coder->writer, *value);
+    }
+}
+
+void wire_code_bool(struct wire_coder *coder, bool *value) {
+    if (coder->reader != NULL) {
+        *value = wire_read_bool(coder->reader);
+    } else {
+        wire_write_bool(coder->writer, *value);
+    }
+}
+
+void wire_code_array(struct wire_coder *coder, void *data, size_t size) {
+    if (coder->reader != NULL) {
+        wire_read_array(coder->reader, data, size);
+    } else {
+        wire_write_bytes(coder->writer, bytes_of(data, size));
+    }
+}
+
+void wire_code_string(struct wire_coder *coder, struct bytes *value, size_t size_max) {
+    if (coder->reader != NULL) {
+        *value = wire_read_string(coder->reader, size_max);
+    } else {
+        ASSERT(value->size <= size_max);
+        wire_write_string(coder->writer, *value);
+    }
 }

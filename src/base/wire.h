@@ -48,8 +48,10 @@ void wire_read_array(struct wire_reader *reader, void *out, size_t size);
 /* A varint length of at most size_max, then that many bytes. */
 struct bytes wire_read_string(struct wire_reader *reader, size_t size_max);
 
-/* For checks of the caller's own: "port 0", "unknown kind". The first error wins. */
+/* For checks of the caller's own: "port 0", "unknown kind". The first error wins, so what was read after it
+ * may be checked as well. */
 void wire_read_fail(struct wire_reader *reader, enum err err, const char *reason);
+void wire_read_check(struct wire_reader *reader, bool is_good, const char *reason); /* else ERR_INVALID */
 
 static inline size_t wire_reader_left(const struct wire_reader *reader) {
     return reader->err != ERR_OK ? 0 : reader->input.size - reader->offset;
@@ -79,7 +81,29 @@ void wire_write_string(struct wire_writer *writer, struct bytes bytes); /* varin
 /* What was written; ERR_LIMIT if it did not fit. */
 enum err wire_writer_finish(const struct wire_writer *writer, struct bytes *ret_message) MUST_CHECK;
 
-/* The same if the memory is as large as the largest message. */
+/* What was written, if it is the caller's to see that it fits. */
 struct bytes wire_writer_bytes(const struct wire_writer *writer);
+
+/*
+ * A layout said once, for both directions: each function reads *value or writes it. Maxima bind what is read.
+ */
+struct wire_coder {
+    struct wire_reader *reader; /* NULL: it writes */
+    struct wire_writer *writer;
+};
+
+void wire_code_u8(struct wire_coder *coder, uint8_t *value, uint8_t max);
+void wire_code_u32(struct wire_coder *coder, uint32_t *value);
+void wire_code_u64(struct wire_coder *coder, uint64_t *value);
+void wire_code_bool(struct wire_coder *coder, bool *value);
+void wire_code_array(struct wire_coder *coder, void *data, size_t size);
+void wire_code_string(struct wire_coder *coder, struct bytes *value, size_t size_max);
+
+/* As wire_read_check(); what is written is not looked at. */
+static inline void wire_code_check(struct wire_coder *coder, bool is_good, const char *reason) {
+    if (coder->reader != NULL) {
+        wire_read_check(coder->reader, is_good, reason);
+    }
+}
 
 #endif

@@ -182,6 +182,25 @@ static void is_usable_again_after_done(void **state) {
     arena_done(&arena);
 }
 
+struct owner {
+    struct arena arena;
+    uint8_t *piece;
+};
+
+static void owner_lies_in_its_own_arena(void **state) {
+    (void)state;
+    struct owner *owner = arena_new(sizeof *owner, 8192);
+    assert_non_null(owner);
+    owner->piece = arena_take(&owner->arena, 4096);
+    assert_non_null(owner->piece);
+    assert_false(owner->arena.is_short);
+    assert_null(arena_take(&owner->arena, 4096));
+    assert_true(owner->arena.is_short);
+    arena_free(owner);
+    arena_free(NULL);
+    assert_null(arena_new(sizeof *owner, sizeof *owner - 1));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_zeroed_aligned_and_apart),
@@ -195,6 +214,7 @@ int main(void) {
         cmocka_unit_test(copy_that_does_not_fit_has_no_data),
         cmocka_unit_test(out_of_memory_gives_null_and_leaves_the_arena_usable),
         cmocka_unit_test(is_usable_again_after_done),
+        cmocka_unit_test(owner_lies_in_its_own_arena),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

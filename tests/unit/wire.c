@@ -474,6 +474,58 @@ static void writer_without_memory_writes_an_empty_message(void **state) {
     assert_int_equal(wire_writer_finish(&writer, &written), ERR_LIMIT);
 }
 
+struct coded {
+    uint8_t small;
+    uint32_t word;
+    uint64_t number;
+    bool is_so;
+    uint8_t array[3];
+    struct bytes text;
+};
+
+static void code_all(struct wire_coder *coder, struct coded *coded) {
+    wire_code_u8(coder, &coded->small, 7);
+    wire_code_u32(coder, &coded->word);
+    wire_code_u64(coder, &coded->number);
+    wire_code_bool(coder, &coded->is_so);
+    wire_code_array(coder, coded->array, sizeof coded->array);
+    wire_code_string(coder, &coded->text, 8);
+    wire_code_check(coder, coded->word != 13, "an unlucky word");
+}
+
+static void one_description_serves_both_directions(void **state) {
+    (void)state;
+    uint8_t memory[MESSAGE_SIZE_MAX];
+    struct coded said = {7, 5000, UINT64_MAX, true, {1, 2, 3}, BYTES("text")};
+    struct coded heard = {0};
+    struct wire_writer writer;
+    struct wire_reader reader;
+    wire_writer_init(&writer, memory, sizeof memory);
+    code_all(&(struct wire_coder){.writer = &writer}, &said);
+    wire_reader_init(&reader, wire_writer_bytes(&writer));
+    code_all(&(struct wire_coder){.reader = &reader}, &heard);
+    assert_int_equal(wire_reader_finish(&reader, NULL), ERR_OK);
+    assert_int_equal(heard.small, 7);
+    assert_int_equal(heard.word, 5000);
+    assert_true(heard.number == UINT64_MAX && heard.is_so);
+    assert_memory_equal(heard.array, said.array, sizeof said.array);
+    assert_bytes_equal(heard.text, said.text);
+}
+
+static void what_is_read_is_checked_and_what_is_written_is_not(void **state) {
+    (void)state;
+    uint8_t memory[MESSAGE_SIZE_MAX];
+    struct coded said = {.word = 13};
+    struct wire_writer writer;
+    struct wire_reader reader;
+    wire_writer_init(&writer, memory, sizeof memory);
+    code_all(&(struct wire_coder){.writer = &writer}, &said);
+    wire_reader_init(&reader, wire_writer_bytes(&writer));
+    code_all(&(struct wire_coder){.reader = &reader}, &said);
+    assert_int_equal(wire_reader_finish(&reader, NULL), ERR_INVALID);
+    assert_string_equal(reader.reason, "an unlucky word");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(keeps_every_vector_of_the_specification, name_the_vector),
@@ -485,6 +537,8 @@ int main(void) {
         cmocka_unit_test(writer_takes_exactly_its_memory),
         cmocka_unit_test(writer_writes_nothing_after_an_error),
         cmocka_unit_test(writer_without_memory_writes_an_empty_message),
+        cmocka_unit_test(one_description_serves_both_directions),
+        cmocka_unit_test(what_is_read_is_checked_and_what_is_written_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
