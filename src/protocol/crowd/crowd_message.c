@@ -8,21 +8,17 @@ size_t crowd_message_entry_size(const struct crowd_neighbour *entry) {
     return peer_size(PEER_TAGGED, &entry->peer) + AGE_SIZE;
 }
 
-static void write_entries(struct wire_writer *writer, const struct crowd_message *message) {
-    ASSERT(message->entries_count <= CROWD_SHUFFLE_MAX);
-    wire_write_u8(writer, message->entries_count);
+static void code_entries(struct wire_coder *coder, uint8_t count_max, struct crowd_message *message) {
+    wire_code_u8(coder, &message->entries_count, count_max);
+    ASSERT(message->entries_count <= count_max);
     for (unsigned i = 0; i < message->entries_count; i++) {
-        const struct crowd_neighbour *entry = &message->entries[i];
-        peer_write(writer, PEER_TAGGED, &entry->peer);
-        wire_write_u16(writer, (uint16_t)(entry->age < AGE_MAX ? entry->age : AGE_MAX));
-    }
-}
-
-static void read_entries(struct wire_reader *reader, uint8_t count_max, struct crowd_message *message) {
-    message->entries_count = wire_read_u8_max(reader, count_max);
-    for (unsigned i = 0; i < message->entries_count && reader->err == ERR_OK; i++) {
-        peer_read(reader, PEER_TAGGED, &message->entries[i].peer);
-        message->entries[i].age = wire_read_u16(reader);
+        struct crowd_neighbour *entry = &message->entries[i];
+        peer_code(coder, PEER_TAGGED, &entry->peer);
+        if (coder->reader != NULL) {
+            entry->age = wire_read_u16(coder->reader);
+        } else {
+            wire_write_u16(coder->writer, (uint16_t)(entry->age < AGE_MAX ? entry->age : AGE_MAX));
+        }
     }
 }
 
@@ -33,134 +29,87 @@ static void write_padding(struct wire_writer *writer) {
     wire_write_bytes(writer, bytes_of(zeros, CROWD_MESSAGE_PADDED_SIZE - writer->size));
 }
 
-static void read_join(struct wire_reader *reader, struct crowd_message *message) {
-    message->token = wire_read_u64(reader);
-    if (message->token != 0 || reader->err != ERR_OK) {
-        return;
-    }
+static void read_padding(struct wire_reader *reader) {
     struct bytes padding = wire_read_bytes(reader, CROWD_MESSAGE_PADDED_SIZE - reader->offset);
     for (size_t i = 0; i < padding.size; i++) {
-        if (padding.data[i] != 0) {
-            wire_read_fail(reader, ERR_INVALID, "padding is zeros");
-            return;
-        }
+        wire_read_check(reader, padding.data[i] == 0, "padding is zeros");
     }
 }
 
-static struct bytes read_contents(struct wire_reader *reader, size_t size_max) {
-    struct bytes contents = wire_read_string(reader, size_max);
-    if (contents.size == 0 && reader->err == ERR_OK) {
-        wire_read_fail(reader, ERR_INVALID, "nothing is said");
+static void code_join(struct wire_coder *coder, struct crowd_message *message) {
+    wire_code_u64(coder, &message->token);
+    if (message->token == 0 && coder->reader != NULL) {
+        read_padding(coder->reader);
+    } else if (message->token == 0) {
+        write_padding(coder->writer);
     }
-    return contents;
 }
 
-static void write_hit(struct wire_writer *writer, const struct crowd_message *message) {
-    bool is_other = message->holder.address.port != 0;
-    ASSERT(message->contents.size <= CROWD_FINDING_SIZE_MAX);
-    wire_write_u8(writer, message->hops);
-    wire_write_bool(writer, is_other);
+static void code_contents(struct wire_coder *coder, struct bytes *contents, size_t size_max) {
+    wire_code_string(coder, contents, size_max);
+    wire_code_check(coder, contents->size > 0, "nothing is said");
+}
+
+static void code_hit(struct wire_coder *coder, struct crowd_message *message) {
+    bool is_other = coder->reader == NULL && message->holder.address.port != 0;
+    wire_code_u8(coder, &message->hops, UINT8_MAX);
+    wire_code_bool(coder, &is_other);
     if (is_other) {
-        peer_write(writer, PEER_TAGGED, &message->holder);
+        peer_code(coder, PEER_TAGGED, &message->holder);
+    } else if (coder->reader != NULL) {
+        message->holder = (struct peer){0};
     }
-    wire_write_string(writer, message->contents);
+    code_contents(coder, &message->contents, CROWD_FINDING_SIZE_MAX);
 }
 
-static void read_hit(struct wire_reader *reader, struct crowd_message *message) {
-    message->hops = wire_read_u8(reader);
-    message->holder = (struct peer){0};
-    if (wire_read_bool(reader)) {
-        peer_read(reader, PEER_TAGGED, &message->holder);
+static void code_query(struct wire_coder *coder, struct crowd_message *message) {
+    wire_code_u8(coder, &message->ttl, CROWD_TTL_CAP);
+    wire_code_u8(coder, &message->hops, UINT8_MAX);
+    wire_code_u8(coder, &message->fanout, CROWD_FANOUT_MAX);
+    wire_code_check(coder, message->fanout > 0, "fan-out 0");
+    code_contents(coder, &message->contents, CROWD_WISH_SIZE_MAX);
+}
+
+static void code_walk(struct wire_coder *coder, struct crowd_message *message) {
+    wire_code_u8(coder, &message->hops, CROWD_WALK_HOPS_MAX);
+    peer_code(coder, PEER_TAGGED, &message->entries[0].peer);
+    if (coder->reader != NULL) {
+        message->entries[0].age = 0;
+        message->entries_count = 1;
     }
-    message->contents = read_contents(reader, CROWD_FINDING_SIZE_MAX);
 }
 
-static void write_query(struct wire_writer *writer, const struct crowd_message *message) {
-    ASSERT(message->contents.size <= CROWD_WISH_SIZE_MAX);
-    wire_write_u8(writer, message->ttl);
-    wire_write_u8(writer, message->hops);
-    wire_write_u8(writer, message->fanout);
-    wire_write_string(writer, message->contents);
-}
-
-static void read_query(struct wire_reader *reader, struct crowd_message *message) {
-    message->ttl = wire_read_u8_max(reader, CROWD_TTL_CAP);
-    message->hops = wire_read_u8(reader);
-    message->fanout = wire_read_u8_max(reader, CROWD_FANOUT_MAX);
-    if (message->fanout == 0 && reader->err == ERR_OK) {
-        wire_read_fail(reader, ERR_INVALID, "fan-out 0");
-    }
-    message->contents = read_contents(reader, CROWD_WISH_SIZE_MAX);
-}
-
-static void message_message_write_body(struct wire_writer *writer, const struct crowd_message *message) {
+static void crowd_code_body(struct wire_coder *coder, struct crowd_message *message) {
     switch ((enum crowd_message_kind)message->kind) {
     case CROWD_MESSAGE_SHUFFLE:
     case CROWD_MESSAGE_SHUFFLED:
     case CROWD_MESSAGE_JOINED:
+        code_entries(coder, CROWD_SHUFFLE_MAX, message);
+        break;
     case CROWD_MESSAGE_WELCOME:
-        write_entries(writer, message);
+        code_entries(coder, 1, message);
         break;
     case CROWD_MESSAGE_BUSY:
     case CROWD_MESSAGE_ACK:
         break;
     case CROWD_MESSAGE_JOIN:
-        wire_write_u64(writer, message->token);
-        if (message->token == 0) {
-            write_padding(writer);
-        }
+        code_join(coder, message);
         break;
     case CROWD_MESSAGE_CHALLENGE:
-        wire_write_u64(writer, message->token);
+        wire_code_u64(coder, &message->token);
         break;
     case CROWD_MESSAGE_WALK:
-        wire_write_u8(writer, message->hops);
-        peer_write(writer, PEER_TAGGED, &message->entries[0].peer);
+        code_walk(coder, message);
         break;
     case CROWD_MESSAGE_QUERY:
-        write_query(writer, message);
+        code_query(coder, message);
         break;
     case CROWD_MESSAGE_HIT:
-        write_hit(writer, message);
+        code_hit(coder, message);
         break;
     case CROWD_MESSAGE_KINDS_END:
-        break;
-    }
-}
-
-static void message_message_read_body(struct wire_reader *reader, struct crowd_message *message) {
-    switch (message->kind) {
-    case CROWD_MESSAGE_SHUFFLE:
-    case CROWD_MESSAGE_SHUFFLED:
-    case CROWD_MESSAGE_JOINED:
-        read_entries(reader, CROWD_SHUFFLE_MAX, message);
-        break;
-    case CROWD_MESSAGE_WELCOME:
-        read_entries(reader, 1, message);
-        break;
-    case CROWD_MESSAGE_BUSY:
-    case CROWD_MESSAGE_ACK:
-        break;
-    case CROWD_MESSAGE_JOIN:
-        read_join(reader, message);
-        break;
-    case CROWD_MESSAGE_CHALLENGE:
-        message->token = wire_read_u64(reader);
-        break;
-    case CROWD_MESSAGE_WALK:
-        message->hops = wire_read_u8_max(reader, CROWD_WALK_HOPS_MAX);
-        peer_read(reader, PEER_TAGGED, &message->entries[0].peer);
-        message->entries[0].age = 0;
-        message->entries_count = 1;
-        break;
-    case CROWD_MESSAGE_QUERY:
-        read_query(reader, message);
-        break;
-    case CROWD_MESSAGE_HIT:
-        read_hit(reader, message);
-        break;
     default:
-        wire_read_fail(reader, ERR_INVALID, "unknown kind");
+        wire_code_check(coder, false, "unknown kind");
     }
 }
 
@@ -176,9 +125,9 @@ struct bytes crowd_message_write(const struct crowd_message *message,
     wire_write_u8(&writer, message->kind);
     wire_write_bytes(&writer, bytes_of(network, CROWD_NETWORK_SIZE));
     wire_write_u64(&writer, message->number);
-    message_message_write_body(&writer, message);
-    ASSERT(writer.err == ERR_OK);
-    return bytes_of(memory, writer.size);
+    struct wire_coder coder = {.writer = &writer};
+    crowd_code_body(&coder, (struct crowd_message *)message); /* writing changes nothing */
+    return wire_writer_bytes(&writer);
 }
 
 enum crowd_message_verdict crowd_message_read(struct bytes bytes, const uint8_t network[CROWD_NETWORK_SIZE],
@@ -195,6 +144,7 @@ enum crowd_message_verdict crowd_message_read(struct bytes bytes, const uint8_t 
     if (ret_message->version != CROWD_VERSION || memcmp(its_network.data, network, CROWD_NETWORK_SIZE) != 0) {
         return CROWD_MESSAGE_FOREIGN;
     }
-    message_message_read_body(&reader, ret_message);
+    struct wire_coder coder = {.reader = &reader};
+    crowd_code_body(&coder, ret_message);
     return wire_reader_finish(&reader, NULL) == ERR_OK ? CROWD_MESSAGE_GOOD : CROWD_MESSAGE_MALFORMED;
 }

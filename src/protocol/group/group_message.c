@@ -27,136 +27,68 @@ uint64_t group_message_read_age_us(uint8_t code) {
 
 /* ---- bodies ---- */
 
-static void write_version(struct wire_writer *writer, struct group_version version) {
-    wire_write_u32(writer, version.term);
-    wire_write_u32(writer, version.sequence);
+static void code_version(struct wire_coder *coder, struct group_version *version) {
+    wire_code_u32(coder, &version->term);
+    wire_code_u32(coder, &version->sequence);
 }
 
-static struct group_version message_read_version(struct wire_reader *reader) {
-    struct group_version version = {.term = wire_read_u32(reader)};
-    version.sequence = wire_read_u32(reader);
-    return version;
-}
-
-static void write_piece(struct wire_writer *writer, const struct group_message *message) {
-    ASSERT(message->piece < message->pieces_count && message->pieces_count <= GROUP_PIECES_MAX);
-    ASSERT(message->contents.size > 0 && message->contents.size <= GROUP_PIECE_SIZE);
-    write_version(writer, message->version);
-    wire_write_u8(writer, message->piece);
-    wire_write_u8(writer, message->pieces_count);
-    wire_write_string(writer, message->contents);
-}
-
-static void message_read_piece(struct wire_reader *reader, struct group_message *message) {
-    message->version = message_read_version(reader);
-    message->piece = wire_read_u8(reader);
-    message->pieces_count = wire_read_u8_max(reader, GROUP_PIECES_MAX);
-    message->contents = wire_read_string(reader, GROUP_PIECE_SIZE);
+static void code_piece(struct wire_coder *coder, struct group_message *message) {
+    code_version(coder, &message->version);
+    wire_code_u8(coder, &message->piece, UINT8_MAX);
+    wire_code_u8(coder, &message->pieces_count, GROUP_PIECES_MAX);
+    wire_code_string(coder, &message->contents, GROUP_PIECE_SIZE);
+    size_t size = message->contents.size;
     bool is_last = message->piece + 1 == message->pieces_count;
-    if (message->piece >= message->pieces_count) {
-        wire_read_fail(reader, ERR_INVALID, "no such piece");
-    } else if (is_last ? message->contents.size == 0 : message->contents.size != GROUP_PIECE_SIZE) {
-        wire_read_fail(reader, ERR_INVALID, "size of a piece");
-    }
+    ASSERT(coder->reader != NULL || (message->piece < message->pieces_count && size > 0));
+    wire_code_check(coder, message->piece < message->pieces_count, "no such piece");
+    wire_code_check(coder, is_last ? size > 0 : size == GROUP_PIECE_SIZE, "size of a piece");
 }
 
-static void write_pulse(struct wire_writer *writer, const struct group_message *message) {
-    write_version(writer, message->version);
-    wire_write_u64(writer, message->beat);
-    wire_write_bytes(writer, bytes_of(message->signature, GROUP_SIGNATURE_SIZE));
-}
-
-static void read_pulse(struct wire_reader *reader, struct group_message *message) {
-    message->version = message_read_version(reader);
-    message->beat = wire_read_u64(reader);
-    wire_read_array(reader, message->signature, GROUP_SIGNATURE_SIZE);
+static void code_pulse(struct wire_coder *coder, struct group_message *message) {
+    code_version(coder, &message->version);
+    wire_code_u64(coder, &message->beat);
+    wire_code_array(coder, message->signature, GROUP_SIGNATURE_SIZE);
 }
 
 /* The estimates end with the message. */
-static void write_report(struct wire_writer *writer, const struct group_message *message) {
-    ASSERT(message->heard.size <= GROUP_MEMBERS_MAX);
-    ASSERT(message->estimates.size <= group_message_estimates_size_max(message->heard.size));
-    wire_write_string(writer, message->heard);
-    wire_write_bytes(writer, message->estimates);
-}
-
-static void read_report(struct wire_reader *reader, struct group_message *message) {
-    message->heard = wire_read_string(reader, GROUP_MEMBERS_MAX);
-    message->estimates = wire_read_bytes(reader, wire_reader_left(reader));
-}
-
-static void message_message_write_body(struct wire_writer *writer, const struct group_message *message) {
-    switch ((enum group_message_kind)message->kind) {
-    case GROUP_MESSAGE_JOIN:
-        ASSERT(message->papers.size <= GROUP_PAPERS_SIZE_MAX);
-        wire_write_u64(writer, message->token);
-        wire_write_string(writer, message->papers);
-        break;
-    case GROUP_MESSAGE_CHALLENGE:
-        wire_write_u64(writer, message->token);
-        break;
-    case GROUP_MESSAGE_TAKEN:
-        peer_write(writer, PEER_MEMBER, &message->peer);
-        break;
-    case GROUP_MESSAGE_REQUEST:
-        ASSERT(message->papers.size <= GROUP_PAPERS_SIZE_MAX);
-        peer_write(writer, PEER_MEMBER, &message->peer);
-        wire_write_string(writer, message->papers);
-        break;
-    case GROUP_MESSAGE_REPORT:
-        write_report(writer, message);
-        break;
-    case GROUP_MESSAGE_PIECE:
-        write_piece(writer, message);
-        break;
-    case GROUP_MESSAGE_ACK:
-        write_version(writer, message->version);
-        wire_write_u64(writer, message->mask);
-        break;
-    case GROUP_MESSAGE_PULSE:
-        write_pulse(writer, message);
-        break;
-    case GROUP_MESSAGE_REFUSED:
-    case GROUP_MESSAGE_ECHO:
-    case GROUP_MESSAGE_ECHOED:
-    case GROUP_MESSAGE_STRANGER:
-    case GROUP_MESSAGE_REPORTED:
-    case GROUP_MESSAGE_LEAVE:
-    case GROUP_MESSAGE_LEFT:
-        break;
-    case GROUP_MESSAGE_KINDS_END:
-        ASSERT(false);
+static void code_report(struct wire_coder *coder, struct group_message *message) {
+    wire_code_string(coder, &message->heard, GROUP_MEMBERS_MAX);
+    if (coder->reader != NULL) {
+        message->estimates = wire_read_bytes(coder->reader, wire_reader_left(coder->reader));
+    } else {
+        ASSERT(message->estimates.size <= group_message_estimates_size_max(message->heard.size));
+        wire_write_bytes(coder->writer, message->estimates);
     }
 }
 
-static void message_message_read_body(struct wire_reader *reader, struct group_message *message) {
+static void group_code_body(struct wire_coder *coder, struct group_message *message) {
     switch ((enum group_message_kind)message->kind) {
     case GROUP_MESSAGE_JOIN:
-        message->token = wire_read_u64(reader);
-        message->papers = wire_read_string(reader, GROUP_PAPERS_SIZE_MAX);
+        wire_code_u64(coder, &message->token);
+        wire_code_string(coder, &message->papers, GROUP_PAPERS_SIZE_MAX);
         break;
     case GROUP_MESSAGE_CHALLENGE:
-        message->token = wire_read_u64(reader);
+        wire_code_u64(coder, &message->token);
         break;
     case GROUP_MESSAGE_TAKEN:
-        peer_read(reader, PEER_MEMBER, &message->peer);
+        peer_code(coder, PEER_MEMBER, &message->peer);
         break;
     case GROUP_MESSAGE_REQUEST:
-        peer_read(reader, PEER_MEMBER, &message->peer);
-        message->papers = wire_read_string(reader, GROUP_PAPERS_SIZE_MAX);
+        peer_code(coder, PEER_MEMBER, &message->peer);
+        wire_code_string(coder, &message->papers, GROUP_PAPERS_SIZE_MAX);
         break;
     case GROUP_MESSAGE_REPORT:
-        read_report(reader, message);
+        code_report(coder, message);
         break;
     case GROUP_MESSAGE_PIECE:
-        message_read_piece(reader, message);
+        code_piece(coder, message);
         break;
     case GROUP_MESSAGE_ACK:
-        message->version = message_read_version(reader);
-        message->mask = wire_read_u64(reader);
+        code_version(coder, &message->version);
+        wire_code_u64(coder, &message->mask);
         break;
     case GROUP_MESSAGE_PULSE:
-        read_pulse(reader, message);
+        code_pulse(coder, message);
         break;
     case GROUP_MESSAGE_REFUSED:
     case GROUP_MESSAGE_ECHO:
@@ -168,7 +100,8 @@ static void message_message_read_body(struct wire_reader *reader, struct group_m
         break;
     case GROUP_MESSAGE_KINDS_END:
     default:
-        wire_read_fail(reader, ERR_INVALID, "unknown kind");
+        ASSERT(coder->reader != NULL);
+        wire_code_check(coder, false, "unknown kind");
     }
 }
 
@@ -176,20 +109,23 @@ static void message_message_read_body(struct wire_reader *reader, struct group_m
 
 struct bytes group_message_write(const struct group_message *message, const uint8_t id[GROUP_ID_SIZE],
                                  uint8_t memory[STEP_MESSAGE_SIZE_MAX]) {
+    struct group_message *coded = (struct group_message *)message; /* writing changes nothing */
     struct wire_writer writer;
+    struct wire_coder coder = {.writer = &writer};
     wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
     wire_write_u8(&writer, GROUP_VERSION);
     wire_write_u8(&writer, message->kind);
     wire_write_bytes(&writer, bytes_of(id, GROUP_ID_SIZE));
     wire_write_u64(&writer, message->number);
-    write_version(&writer, message->held);
-    message_message_write_body(&writer, message);
+    code_version(&coder, &coded->held);
+    group_code_body(&coder, coded);
     return wire_writer_bytes(&writer);
 }
 
 enum group_message_verdict group_message_read(struct bytes bytes, const uint8_t id[GROUP_ID_SIZE],
                                               struct group_message *ret_message) {
     struct wire_reader reader;
+    struct wire_coder coder = {.reader = &reader};
     uint8_t their_id[GROUP_ID_SIZE];
     *ret_message = (struct group_message){0};
     if (bytes.size > STEP_MESSAGE_SIZE_MAX) {
@@ -200,14 +136,14 @@ enum group_message_verdict group_message_read(struct bytes bytes, const uint8_t 
     ret_message->kind = wire_read_u8(&reader);
     wire_read_array(&reader, their_id, sizeof their_id);
     ret_message->number = wire_read_u64(&reader);
-    ret_message->held = message_read_version(&reader);
+    code_version(&coder, &ret_message->held);
     if (reader.err != ERR_OK) {
         return GROUP_MESSAGE_MALFORMED;
     }
     if (version != GROUP_VERSION || memcmp(their_id, id, GROUP_ID_SIZE) != 0) {
         return GROUP_MESSAGE_FOREIGN;
     }
-    message_message_read_body(&reader, ret_message);
+    group_code_body(&coder, ret_message);
     return wire_reader_finish(&reader, NULL) == ERR_OK ? GROUP_MESSAGE_GOOD : GROUP_MESSAGE_MALFORMED;
 }
 
@@ -218,7 +154,8 @@ struct bytes group_message_pulse(const uint8_t id[GROUP_ID_SIZE], struct group_v
     wire_writer_init(&writer, memory, GROUP_PULSE_SIZE);
     wire_write_bytes(&writer, BYTES("pulse"));
     wire_write_bytes(&writer, bytes_of(id, GROUP_ID_SIZE));
-    write_version(&writer, version);
+    wire_write_u32(&writer, version.term);
+    wire_write_u32(&writer, version.sequence);
     wire_write_u64(&writer, beat);
-    return bytes_of(memory, writer.size);
+    return wire_writer_bytes(&writer);
 }

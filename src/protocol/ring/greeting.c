@@ -1,89 +1,69 @@
 #include "protocol/ring/greeting.h"
 
-struct bytes greeting_write(const struct greeting *greeting, uint8_t out[GREETING_SIZE_MAX]) {
-    struct wire_writer writer;
-    wire_writer_init(&writer, out, GREETING_SIZE_MAX);
-    wire_write_u8(&writer, GREETING_VERSION);
-    wire_write_u8(&writer, greeting->kind);
-    wire_write_bytes(&writer, bytes_of(greeting->ring, CHARTER_ID_SIZE));
-    wire_write_u32(&writer, greeting->version);
-    switch (greeting->kind) {
-    case GREETING_HELLO:
-        wire_write_string(&writer, greeting->membership);
-        wire_write_bool(&writer, greeting->wants_answer);
-        break;
-    case GREETING_REFUSE:
-        wire_write_u8(&writer, greeting->reason);
-        wire_write_string(&writer, bytes_of_string(greeting->name));
-        break;
-    case GREETING_ASK:
-        wire_write_u32(&writer, greeting->offset);
-        break;
-    case GREETING_PIECE:
-        wire_write_u32(&writer, greeting->size);
-        wire_write_u32(&writer, greeting->offset);
-        wire_write_string(&writer, greeting->piece);
-        break;
-    default:
-        ASSERT(false);
+static void code_name(struct wire_coder *coder, struct greeting *greeting) {
+    if (coder->reader == NULL) {
+        wire_write_string(coder->writer, bytes_of_string(greeting->name));
+        return;
     }
-    return wire_writer_bytes(&writer);
-}
-
-static void greeting_read_name(struct wire_reader *reader, struct greeting *greeting) {
-    struct bytes name = wire_read_string(reader, CHARTER_NAME_SIZE_MAX);
-    if (reader->err == ERR_OK && !charter_name_is_valid(name)) {
-        wire_read_fail(reader, ERR_INVALID, "no name");
-    } else if (reader->err == ERR_OK) {
+    struct bytes name = wire_read_string(coder->reader, CHARTER_NAME_SIZE_MAX);
+    wire_read_check(coder->reader, charter_name_is_valid(name), "no name");
+    if (coder->reader->err == ERR_OK) {
         memcpy(greeting->name, name.data, name.size);
     }
 }
 
-static void greeting_read_piece(struct wire_reader *reader, struct greeting *greeting) {
-    greeting->size = wire_read_u32(reader);
-    greeting->offset = wire_read_u32(reader);
-    greeting->piece = wire_read_string(reader, GREETING_PIECE_SIZE_MAX);
+static void code_piece(struct wire_coder *coder, struct greeting *greeting) {
+    wire_code_u32(coder, &greeting->size);
+    wire_code_u32(coder, &greeting->offset);
+    wire_code_string(coder, &greeting->piece, GREETING_PIECE_SIZE_MAX);
     bool is_inside = greeting->size <= CHARTER_SIZE_MAX && greeting->offset <= greeting->size &&
                      greeting->piece.size > 0 && greeting->piece.size <= greeting->size - greeting->offset;
-    if (reader->err == ERR_OK && !is_inside) {
-        wire_read_fail(reader, ERR_INVALID, "a piece outside of its charter");
+    wire_code_check(coder, is_inside, "a piece outside of its charter");
+}
+
+static void greeting_code(struct wire_coder *coder, struct greeting *greeting) {
+    wire_code_u8(coder, &greeting->kind, UINT8_MAX);
+    wire_code_array(coder, greeting->ring, CHARTER_ID_SIZE);
+    wire_code_u32(coder, &greeting->version);
+    switch (greeting->kind) {
+    case GREETING_HELLO:
+        wire_code_string(coder, &greeting->membership, MEMBERSHIP_SIZE_MAX);
+        wire_code_bool(coder, &greeting->wants_answer);
+        break;
+    case GREETING_REFUSE:
+        wire_code_u8(coder, &greeting->reason, UINT8_MAX);
+        code_name(coder, greeting);
+        break;
+    case GREETING_ASK:
+        wire_code_u32(coder, &greeting->offset);
+        break;
+    case GREETING_PIECE:
+        code_piece(coder, greeting);
+        break;
+    default:
+        ASSERT(coder->reader != NULL);
+        wire_code_check(coder, false, "unknown kind");
     }
 }
 
-static void greeting_read_body(struct wire_reader *reader, struct greeting *greeting) {
-    switch (greeting->kind) {
-    case GREETING_HELLO:
-        greeting->membership = wire_read_string(reader, MEMBERSHIP_SIZE_MAX);
-        greeting->wants_answer = wire_read_bool(reader);
-        break;
-    case GREETING_REFUSE:
-        greeting->reason = wire_read_u8(reader);
-        greeting_read_name(reader, greeting);
-        break;
-    case GREETING_ASK:
-        greeting->offset = wire_read_u32(reader);
-        break;
-    case GREETING_PIECE:
-        greeting_read_piece(reader, greeting);
-        break;
-    default:
-        wire_read_fail(reader, ERR_INVALID, "unknown kind");
-    }
+struct bytes greeting_write(const struct greeting *greeting, uint8_t out[GREETING_SIZE_MAX]) {
+    struct wire_writer writer;
+    struct wire_coder coder = {.writer = &writer};
+    wire_writer_init(&writer, out, GREETING_SIZE_MAX);
+    wire_write_u8(&writer, GREETING_VERSION);
+    greeting_code(&coder, (struct greeting *)greeting); /* writing changes nothing */
+    return wire_writer_bytes(&writer);
 }
 
 enum err greeting_read(struct bytes input, struct greeting *ret_greeting, struct err_detail *detail) {
     struct greeting greeting = {0};
     struct wire_reader reader;
+    struct wire_coder coder = {.reader = &reader};
     wire_reader_init(&reader, input);
-    if (wire_read_u8(&reader) != GREETING_VERSION && reader.err == ERR_OK) {
+    if (wire_read_u8(&reader) != GREETING_VERSION) {
         wire_read_fail(&reader, ERR_UNSUPPORTED, "a greeting of another version");
     }
-    greeting.kind = wire_read_u8(&reader);
-    wire_read_array(&reader, greeting.ring, CHARTER_ID_SIZE);
-    greeting.version = wire_read_u32(&reader);
-    if (reader.err == ERR_OK) {
-        greeting_read_body(&reader, &greeting);
-    }
+    greeting_code(&coder, &greeting);
     enum err err = wire_reader_finish(&reader, detail);
     if (err == ERR_OK) {
         *ret_greeting = greeting;

@@ -5,23 +5,15 @@ enum vnode_flag { VNODE_HAS_ADDRESS = 1, VNODE_IS_IPV6 = 2, VNODE_HAS_KEY = 4, V
 /* ---- places ---- */
 
 void message_write_id(struct wire_writer *writer, struct ring_id id) {
-    for (unsigned i = 0; i < 8; i++) {
-        wire_write_u8(writer, (uint8_t)(id.high >> (56 - 8 * i)));
-    }
-    for (unsigned i = 0; i < 8; i++) {
-        wire_write_u8(writer, (uint8_t)(id.low >> (56 - 8 * i)));
-    }
+    uint8_t bytes[RING_ID_SIZE];
+    ring_id_write(id, bytes);
+    wire_write_bytes(writer, bytes_of(bytes, sizeof bytes));
 }
 
 struct ring_id message_read_id(struct wire_reader *reader) {
     uint8_t bytes[RING_ID_SIZE];
     wire_read_array(reader, bytes, sizeof bytes);
-    struct ring_id id = {0};
-    for (unsigned i = 0; i < 8; i++) {
-        id.high = id.high << 8 | bytes[i];
-        id.low = id.low << 8 | bytes[8 + i];
-    }
-    return id;
+    return ring_id_read(bytes);
 }
 
 void message_write_vnode(struct wire_writer *writer, const struct vnode *vnode) {
@@ -46,9 +38,7 @@ void message_read_vnode(struct wire_reader *reader, struct sha256 *sha256, struc
     *ret_vnode = (struct vnode){0};
     unsigned flags = wire_read_u8_max(reader, VNODE_FLAGS_MAX);
     if (reader->err == ERR_OK && (flags & VNODE_HAS_ADDRESS) == 0) {
-        if (flags != 0) {
-            wire_read_fail(reader, ERR_INVALID, "flags of a place without an address");
-        }
+        wire_read_check(reader, flags == 0, "flags of a place without an address");
         ret_vnode->id = message_read_id(reader);
         return;
     }
@@ -62,180 +52,109 @@ void message_read_vnode(struct wire_reader *reader, struct sha256 *sha256, struc
     }
 }
 
-/* A place that can be asked; only lists have padding. */
-static void read_real_vnode(struct wire_reader *reader, struct sha256 *sha256, struct vnode *ret_vnode) {
-    message_read_vnode(reader, sha256, ret_vnode);
-    if (reader->err == ERR_OK && vnode_is_padding(ret_vnode)) {
-        wire_read_fail(reader, ERR_INVALID, "place without an address");
+static void code_vnode(struct wire_coder *coder, struct sha256 *sha256, struct vnode *vnode) {
+    if (coder->reader != NULL) {
+        message_read_vnode(coder->reader, sha256, vnode);
+    } else {
+        message_write_vnode(coder->writer, vnode);
     }
+}
+
+/* A place that can be asked; only lists have padding. */
+static void code_real_vnode(struct wire_coder *coder, struct sha256 *sha256, struct vnode *vnode) {
+    code_vnode(coder, sha256, vnode);
+    wire_code_check(coder, !vnode_is_padding(vnode), "place without an address");
 }
 
 /* ---- bodies ---- */
 
-static void write_vnodes(struct wire_writer *writer, const struct message *message) {
-    wire_write_u8(writer, message->vnodes_count);
+static void code_index(struct wire_coder *coder, uint8_t *index) {
+    wire_code_u8(coder, index, RING_VIRTUAL_MAX - 1);
+}
+
+static void code_key(struct wire_coder *coder, struct ring_id *key) {
+    if (coder->reader != NULL) {
+        *key = message_read_id(coder->reader);
+    } else {
+        message_write_id(coder->writer, *key);
+    }
+}
+
+static void code_vnodes(struct wire_coder *coder, struct sha256 *sha256, struct message *message,
+                        bool are_real) {
+    wire_code_u8(coder, &message->vnodes_count, RING_LIST_MAX);
     for (unsigned i = 0; i < message->vnodes_count; i++) {
-        message_write_vnode(writer, &message->vnodes[i]);
+        (are_real ? code_real_vnode : code_vnode)(coder, sha256, &message->vnodes[i]);
     }
 }
 
-static void read_vnodes(struct wire_reader *reader, struct sha256 *sha256, struct message *message) {
-    uint8_t count = wire_read_u8_max(reader, RING_LIST_MAX);
-    for (unsigned i = 0; i < count; i++) {
-        message_read_vnode(reader, sha256, &message->vnodes[i]);
-    }
-    message->vnodes_count = count;
-}
-
-/* Without padding. */
-static void read_real_vnodes(struct wire_reader *reader, struct sha256 *sha256, struct message *message,
-                             uint8_t count_max) {
-    uint8_t count = wire_read_u8_max(reader, count_max);
-    for (unsigned i = 0; i < count; i++) {
-        read_real_vnode(reader, sha256, &message->vnodes[i]);
-    }
-    message->vnodes_count = count;
-}
-
-static void write_nodes(struct wire_writer *writer, const struct message *message) {
-    wire_write_u8(writer, message->status);
-    wire_write_bool(writer, message->is_whole);
-    wire_write_u8(writer, message->vnodes_count);
+static void code_nodes(struct wire_coder *coder, struct sha256 *sha256, struct message *message) {
+    wire_code_u8(coder, &message->status, MODE_CHORD);
+    wire_code_bool(coder, &message->is_whole);
+    wire_code_u8(coder, &message->vnodes_count, MESSAGE_VNODES_MAX);
     for (unsigned i = 0; i < message->vnodes_count; i++) {
-        message_write_vnode(writer, &message->vnodes[i]);
-        wire_write_u8(writer, message->nodes_vnodes_count[i]);
+        uint8_t *count = &message->nodes_vnodes_count[i];
+        code_real_vnode(coder, sha256, &message->vnodes[i]);
+        wire_code_u8(coder, count, RING_VIRTUAL_MAX);
+        wire_code_check(coder, *count > 0 && message->vnodes[i].index + *count <= RING_VIRTUAL_MAX,
+                        "number of places");
     }
 }
 
-static void read_nodes(struct wire_reader *reader, struct sha256 *sha256, struct message *message) {
-    message->status = wire_read_u8_max(reader, MODE_CHORD);
-    message->is_whole = wire_read_bool(reader);
-    uint8_t count = wire_read_u8_max(reader, MESSAGE_VNODES_MAX);
-    for (unsigned i = 0; i < count; i++) {
-        read_real_vnode(reader, sha256, &message->vnodes[i]);
-        uint8_t vnodes_count = wire_read_u8_max(reader, RING_VIRTUAL_MAX);
-        if (reader->err == ERR_OK &&
-            (vnodes_count == 0 || message->vnodes[i].index + vnodes_count > RING_VIRTUAL_MAX)) {
-            wire_read_fail(reader, ERR_INVALID, "number of places");
-        }
-        message->nodes_vnodes_count[i] = vnodes_count;
-    }
-    message->vnodes_count = count;
-}
-
-static void message_write_body(struct wire_writer *writer, const struct message *message) {
+/* sha256: of a reader only. */
+static void message_code_body(struct wire_coder *coder, struct sha256 *sha256, struct message *message) {
     switch ((enum message_kind)message->kind) {
     case MESSAGE_ASK_STATE:
     case MESSAGE_PING:
-        wire_write_u8(writer, message->to);
-        wire_write_u8(writer, message->from);
+        code_index(coder, &message->to);
+        code_index(coder, &message->from);
         break;
     case MESSAGE_NOTIFY:
-        wire_write_u8(writer, message->to);
-        wire_write_u8(writer, message->from);
-        wire_write_u64(writer, message->digest);
+        code_index(coder, &message->to);
+        code_index(coder, &message->from);
+        wire_code_u64(coder, &message->digest);
         break;
     case MESSAGE_ASK_BEFORE:
-        wire_write_u8(writer, message->to);
-        wire_write_u8(writer, message->from);
-        wire_write_u8(writer, message->wanted);
-        wire_write_u64(writer, message->digest);
+        code_index(coder, &message->to);
+        code_index(coder, &message->from);
+        wire_code_u8(coder, &message->wanted, RING_LIST_MAX);
+        wire_code_u64(coder, &message->digest);
         break;
     case MESSAGE_BEFORE:
-        wire_write_u8(writer, message->to);
-        wire_write_u8(writer, message->status);
-        write_vnodes(writer, message);
+        code_index(coder, &message->to);
+        wire_code_u8(coder, &message->status, MESSAGE_NONE);
+        code_vnodes(coder, sha256, message, true);
         break;
     case MESSAGE_STATE:
-        wire_write_u8(writer, message->to);
-        wire_write_u8(writer, message->status);
+        code_index(coder, &message->to);
+        wire_code_u8(coder, &message->status, MESSAGE_NONE);
         if (message->status == MESSAGE_MEMBER) {
-            message_write_vnode(writer, &message->predecessor);
-            write_vnodes(writer, message);
+            code_real_vnode(coder, sha256, &message->predecessor);
+            code_vnodes(coder, sha256, message, false);
         }
         break;
     case MESSAGE_PONG:
-        wire_write_u8(writer, message->to);
-        wire_write_u8(writer, message->status);
+        code_index(coder, &message->to);
+        wire_code_u8(coder, &message->status, MESSAGE_NONE);
         break;
     case MESSAGE_FIND:
-        message_write_id(writer, message->key);
-        wire_write_u8(writer, message->wanted);
+        code_key(coder, &message->key);
+        wire_code_u8(coder, &message->wanted, RING_LIST_MAX);
         break;
     case MESSAGE_FOUND:
-        wire_write_u8(writer, message->to);
-        wire_write_u8(writer, message->status);
+        code_index(coder, &message->to);
+        wire_code_u8(coder, &message->status, FOUND_NONE);
         if (message->status == FOUND_OWNER) {
-            message_write_vnode(writer, &message->predecessor);
+            code_real_vnode(coder, sha256, &message->predecessor);
         }
-        write_vnodes(writer, message);
+        code_vnodes(coder, sha256, message, false);
         break;
     case MESSAGE_ASK_NODES:
     case MESSAGE_NODES:
-        write_nodes(writer, message);
+        code_nodes(coder, sha256, message);
         break;
     case MESSAGE_REFUSED:
-        wire_write_u8(writer, message->status);
-        break;
-    case MESSAGE_CHALLENGE:
-    case MESSAGE_KINDS_END:
-        break;
-    }
-}
-
-static void message_read_body(struct wire_reader *reader, struct sha256 *sha256, struct message *message) {
-    switch ((enum message_kind)message->kind) {
-    case MESSAGE_ASK_STATE:
-    case MESSAGE_PING:
-        message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
-        message->from = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
-        break;
-    case MESSAGE_NOTIFY:
-        message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
-        message->from = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
-        message->digest = wire_read_u64(reader);
-        break;
-    case MESSAGE_ASK_BEFORE:
-        message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
-        message->from = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
-        message->wanted = wire_read_u8_max(reader, RING_LIST_MAX);
-        message->digest = wire_read_u64(reader);
-        break;
-    case MESSAGE_BEFORE:
-        message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
-        message->status = wire_read_u8_max(reader, MESSAGE_NONE);
-        read_real_vnodes(reader, sha256, message, RING_LIST_MAX);
-        break;
-    case MESSAGE_STATE:
-        message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
-        message->status = wire_read_u8_max(reader, MESSAGE_NONE);
-        if (reader->err == ERR_OK && message->status == MESSAGE_MEMBER) {
-            read_real_vnode(reader, sha256, &message->predecessor);
-            read_vnodes(reader, sha256, message);
-        }
-        break;
-    case MESSAGE_PONG:
-        message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
-        message->status = wire_read_u8_max(reader, MESSAGE_NONE);
-        break;
-    case MESSAGE_FIND:
-        message->key = message_read_id(reader);
-        message->wanted = wire_read_u8_max(reader, RING_LIST_MAX);
-        break;
-    case MESSAGE_FOUND:
-        message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
-        message->status = wire_read_u8_max(reader, FOUND_NONE);
-        if (reader->err == ERR_OK && message->status == FOUND_OWNER) {
-            read_real_vnode(reader, sha256, &message->predecessor);
-        }
-        read_vnodes(reader, sha256, message);
-        break;
-    case MESSAGE_ASK_NODES:
-    case MESSAGE_NODES:
-        read_nodes(reader, sha256, message);
-        break;
-    case MESSAGE_REFUSED:
-        message->status = wire_read_u8_max(reader, RING_REASONS_END - 1);
+        wire_code_u8(coder, &message->status, RING_REASONS_END - 1);
         break;
     case MESSAGE_CHALLENGE:
     case MESSAGE_KINDS_END:
@@ -281,7 +200,8 @@ struct bytes message_write(const struct message *message, uint8_t memory[STEP_ME
     wire_write_bytes(&writer, bytes_of(message->charter, RING_CHARTER_SIZE));
     wire_write_u64(&writer, message->number);
     wire_write_u64(&writer, message->token);
-    message_write_body(&writer, message);
+    struct wire_coder coder = {.writer = &writer};
+    message_code_body(&coder, NULL, (struct message *)message); /* writing changes nothing */
     write_padding(&writer, message);
     return wire_writer_bytes(&writer); /* message.h asserts that there is room */
 }
@@ -308,7 +228,8 @@ bool message_read(struct bytes bytes, const uint8_t charter[RING_CHARTER_SIZE], 
     if (!is_ours && message->kind != MESSAGE_REFUSED) {
         return true;
     }
-    message_read_body(&reader, sha256, message);
+    struct wire_coder coder = {.reader = &reader};
+    message_code_body(&coder, sha256, message);
     read_padding(&reader, message);
     return wire_reader_finish(&reader, NULL) == ERR_OK;
 }
