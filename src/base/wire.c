@@ -70,6 +70,17 @@ uint8_t wire_read_u8_max(struct wire_reader *reader, uint8_t max) {
     return value;
 }
 
+void wire_read_magic(struct wire_reader *reader, struct bytes magic, const char *reason) {
+    struct bytes found = wire_read_bytes(reader, magic.size);
+    wire_read_check(reader, bytes_equal(found, magic), reason);
+}
+
+void wire_read_version(struct wire_reader *reader, uint8_t version, const char *reason) {
+    if (wire_read_u8(reader) != version) {
+        wire_read_fail(reader, ERR_UNSUPPORTED, reason);
+    }
+}
+
 bool wire_read_bool(struct wire_reader *reader) {
     return wire_read_u8_max(reader, 1) == 1;
 }
@@ -244,6 +255,14 @@ void wire_code_bool(struct wire_coder *coder, bool *value) {
         *value = wire_read_bool(coder->reader);
     } else {
         wire_write_bool(coder->writer, *value);
+    }
+}
+
+void wire_code_varint(struct wire_coder *coder, uint64_t *value, uint64_t max) {
+    if (coder->reader != NULL) {
+        *value = wire_read_varint(coder->reader, max);
+    } else {
+        wire_write_varint(coder->writer, *value);
     }
 }
 

@@ -53,6 +53,10 @@ struct bytes wire_read_string(struct wire_reader *reader, size_t size_max);
 void wire_read_fail(struct wire_reader *reader, enum err err, const char *reason);
 void wire_read_check(struct wire_reader *reader, bool is_good, const char *reason); /* else ERR_INVALID */
 
+/* What a layout begins with. Another text is ERR_INVALID, another number (u8) ERR_UNSUPPORTED. */
+void wire_read_magic(struct wire_reader *reader, struct bytes magic, const char *reason);
+void wire_read_version(struct wire_reader *reader, uint8_t version, const char *reason);
+
 static inline size_t wire_reader_left(const struct wire_reader *reader) {
     return reader->err != ERR_OK ? 0 : reader->input.size - reader->offset;
 }
@@ -96,6 +100,7 @@ void wire_code_u8(struct wire_coder *coder, uint8_t *value, uint8_t max);
 void wire_code_u32(struct wire_coder *coder, uint32_t *value);
 void wire_code_u64(struct wire_coder *coder, uint64_t *value);
 void wire_code_bool(struct wire_coder *coder, bool *value);
+void wire_code_varint(struct wire_coder *coder, uint64_t *value, uint64_t max);
 void wire_code_array(struct wire_coder *coder, void *data, size_t size);
 void wire_code_string(struct wire_coder *coder, struct bytes *value, size_t size_max);
 

@@ -34,15 +34,11 @@ static struct reconcile_position read_bound(struct reconcile_reader *reader, uin
         return reader->end;
     }
     wire_read_array(wire, bound.bytes, size);
-    if (size > 0 && bound.bytes[size - 1] == 0) {
-        wire_read_fail(wire, ERR_INVALID, "bound not in its shortest form");
-    }
+    wire_read_check(wire, size == 0 || bound.bytes[size - 1] != 0, "bound not in its shortest form");
     struct reconcile_position position = reconcile_arc_position(reader->arc, &bound);
-    if (reconcile_position_compare(&position, &reader->lower) <= 0) {
-        wire_read_fail(wire, ERR_INVALID, "bounds not in order");
-    } else if (reconcile_position_compare(&position, &reader->end) >= 0) {
-        wire_read_fail(wire, ERR_INVALID, "bound outside of the arc");
-    }
+    wire_read_check(wire, reconcile_position_compare(&position, &reader->lower) > 0, "bounds not in order");
+    wire_read_check(wire, reconcile_position_compare(&position, &reader->end) < 0,
+                    "bound outside of the arc");
     return position;
 }
 
@@ -60,11 +56,9 @@ static void read_keys(struct reconcile_reader *reader, struct reconcile_range *r
         struct ringkey key = reconcile_range_key(range, i);
         struct reconcile_position position = reconcile_arc_position(reader->arc, &key);
         int order = reconcile_position_compare(&position, &before);
-        if (order < 0 || (order == 0 && i > 0)) {
-            wire_read_fail(wire, ERR_INVALID, "keys not in order");
-        } else if (reconcile_position_compare(&position, &range->upper) >= 0) {
-            wire_read_fail(wire, ERR_INVALID, "key outside of its range");
-        }
+        wire_read_check(wire, order > 0 || (order == 0 && i == 0), "keys not in order");
+        wire_read_check(wire, reconcile_position_compare(&position, &range->upper) < 0,
+                        "key outside of its range");
         before = position;
     }
 }

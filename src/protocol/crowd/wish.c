@@ -34,72 +34,61 @@ static bool are_words(struct bytes words) {
 
 /* ---- wishes ---- */
 
-static void write_time(struct wire_writer *writer, const struct wish *wish) {
-    wire_write_u8(writer, (uint8_t)wish->time);
+static void code_us(struct wire_coder *coder, int64_t *us) {
+    uint64_t word = (uint64_t)*us;
+    wire_code_u64(coder, &word);
+    *us = (int64_t)word;
+}
+
+static void code_time(struct wire_coder *coder, struct wish *wish) {
+    uint8_t time = (uint8_t)wish->time;
+    wire_code_u8(coder, &time, WISH_BETWEEN);
+    wish->time = (enum wish_time)time;
     if (wish->time != WISH_NEWEST) {
-        wire_write_u64(writer, (uint64_t)wish->from_us);
+        code_us(coder, &wish->from_us);
     }
     if (wish->time == WISH_BETWEEN) {
-        wire_write_u64(writer, (uint64_t)wish->to_us);
+        code_us(coder, &wish->to_us);
+        wire_code_check(coder, wish->from_us <= wish->to_us, "ends before it begins");
     }
 }
 
-static void wish_read_time(struct wire_reader *reader, struct wish *wish) {
-    wish->time = (enum wish_time)wire_read_u8_max(reader, WISH_BETWEEN);
-    if (wish->time != WISH_NEWEST) {
-        wish->from_us = (int64_t)wire_read_u64(reader);
-    }
-    if (wish->time == WISH_BETWEEN) {
-        wish->to_us = (int64_t)wire_read_u64(reader);
-        if (wish->to_us < wish->from_us) {
-            wire_read_fail(reader, ERR_INVALID, "ends before it begins");
-        }
+static void wish_code(struct wire_coder *coder, struct wish *wish) {
+    uint8_t kind = (uint8_t)wish->kind;
+    wire_code_u8(coder, &kind, WISH_WORDS);
+    wish->kind = (enum wish_kind)kind;
+    switch (wish->kind) {
+    case WISH_URL:
+        wire_code_array(coder, wish->hash, WISH_HASH_SIZE);
+        code_time(coder, wish);
+        break;
+    case WISH_DIGEST:
+        wire_code_array(coder, wish->digest, WISH_DIGEST_SIZE);
+        break;
+    case WISH_WORDS:
+        wire_code_string(coder, &wish->words, WISH_WORDS_SIZE_MAX);
+        code_time(coder, wish);
+        wire_code_check(coder, are_words(wish->words), "no words");
+        break;
+    default:
+        wire_code_check(coder, false, "unknown kind");
     }
 }
 
 struct bytes wish_write(const struct wish *wish, void *memory) {
     struct wire_writer writer;
+    struct wish written = *wish;
     wire_writer_init(&writer, memory, CROWD_WISH_SIZE_MAX);
-    wire_write_u8(&writer, (uint8_t)wish->kind);
-    switch (wish->kind) {
-    case WISH_URL:
-        wire_write_bytes(&writer, bytes_of(wish->hash, WISH_HASH_SIZE));
-        write_time(&writer, wish);
-        break;
-    case WISH_DIGEST:
-        wire_write_bytes(&writer, bytes_of(wish->digest, WISH_DIGEST_SIZE));
-        break;
-    case WISH_WORDS:
-        ASSERT(wish->words.size <= WISH_WORDS_SIZE_MAX);
-        wire_write_string(&writer, wish->words);
-        write_time(&writer, wish);
-        break;
-    }
-    ASSERT(writer.err == ERR_OK);
-    return bytes_of(memory, writer.size);
+    wish_code(&(struct wire_coder){.writer = &writer}, &written);
+    return wire_writer_bytes(&writer);
 }
 
 bool wish_read(struct bytes bytes, struct wish *ret_wish) {
     struct wire_reader reader;
     struct wish wish = {0};
     wire_reader_init(&reader, bytes);
-    wish.kind = (enum wish_kind)wire_read_u8_max(&reader, WISH_WORDS);
-    switch (wish.kind) {
-    case WISH_URL:
-        wire_read_array(&reader, wish.hash, WISH_HASH_SIZE);
-        wish_read_time(&reader, &wish);
-        break;
-    case WISH_DIGEST:
-        wire_read_array(&reader, wish.digest, WISH_DIGEST_SIZE);
-        break;
-    case WISH_WORDS:
-        wish.words = wire_read_string(&reader, WISH_WORDS_SIZE_MAX);
-        wish_read_time(&reader, &wish);
-        break;
-    default:
-        return false;
-    }
-    if (wire_reader_finish(&reader, NULL) != ERR_OK || (wish.kind == WISH_WORDS && !are_words(wish.words))) {
+    wish_code(&(struct wire_coder){.reader = &reader}, &wish);
+    if (wire_reader_finish(&reader, NULL) != ERR_OK) {
         return false;
     }
     *ret_wish = wish;

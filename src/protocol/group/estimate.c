@@ -90,8 +90,7 @@ size_t estimate_write_report(const struct estimate_entry *entries, size_t entrie
            memory_size - writer.size >= ESTIMATE_ENTRY_SIZE_MAX) {
         write_entry(&writer, &entries[count++], now_us);
     }
-    ASSERT(writer.err == ERR_OK);
-    *ret_report = bytes_of(memory, writer.size);
+    *ret_report = wire_writer_bytes(&writer);
     return count;
 }
 
@@ -117,9 +116,7 @@ static void estimate_read_entry(struct wire_reader *reader, uint64_t now_us,
         estimate.transfers_count = 1;
     }
     ret_entry->estimate = estimate;
-    if (reader->err == ERR_OK && !estimate_is_known(&estimate)) {
-        wire_read_fail(reader, ERR_INVALID, "an estimate of nothing");
-    }
+    wire_read_check(reader, estimate_is_known(&estimate), "an estimate of nothing");
 }
 
 static bool estimate_is_among(const struct estimate_entry *entries, size_t count,
@@ -135,9 +132,7 @@ enum err estimate_read_report(struct bytes report, uint64_t now_us,
                               struct estimate_entry out[GROUP_MEMBERS_MAX], size_t *ret_count) {
     struct wire_reader reader;
     wire_reader_init(&reader, report);
-    if (wire_read_u8(&reader) != VERSION && reader.err == ERR_OK) {
-        wire_read_fail(&reader, ERR_UNSUPPORTED, "unknown version");
-    }
+    wire_read_version(&reader, VERSION, "unknown version");
     size_t count = 0;
     while (wire_reader_left(&reader) > 0) {
         if (count == GROUP_MEMBERS_MAX) {
@@ -145,9 +140,7 @@ enum err estimate_read_report(struct bytes report, uint64_t now_us,
             break;
         }
         estimate_read_entry(&reader, now_us, &out[count]);
-        if (reader.err == ERR_OK && estimate_is_among(out, count, &out[count].about)) {
-            wire_read_fail(&reader, ERR_INVALID, "a member twice");
-        }
+        wire_read_check(&reader, !estimate_is_among(out, count, &out[count].about), "a member twice");
         count++;
     }
     enum err err = wire_reader_finish(&reader, NULL);

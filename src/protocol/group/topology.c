@@ -443,8 +443,7 @@ struct bytes topology_write(const struct topology *topology, uint8_t *memory, si
         peer_write(&writer, PEER_MEMBER, &topology->members[i]);
     }
     write_edges(&writer, topology);
-    ASSERT(writer.err == ERR_OK);
-    return bytes_of(memory, writer.size);
+    return wire_writer_bytes(&writer);
 }
 
 /* ---- reading ---- */
@@ -461,14 +460,10 @@ static bool is_unique(const struct topology *topology, uint32_t index) {
 
 static void read_members(struct wire_reader *reader, struct topology *topology) {
     uint32_t count = (uint32_t)wire_read_varint(reader, GROUP_MEMBERS_MAX);
-    if (count == 0 && reader->err == ERR_OK) {
-        wire_read_fail(reader, ERR_INVALID, "no members");
-    }
+    wire_read_check(reader, count > 0, "no members");
     for (uint32_t i = 0; i < count && reader->err == ERR_OK; i++) {
         peer_read(reader, PEER_MEMBER, &topology->members[i]);
-        if (reader->err == ERR_OK && !is_unique(topology, i)) {
-            wire_read_fail(reader, ERR_INVALID, "a member twice");
-        }
+        wire_read_check(reader, is_unique(topology, i), "a member twice");
     }
     topology->members_count = count;
 }
@@ -499,9 +494,7 @@ static void read_edges_of(struct wire_reader *reader, uint32_t a, struct topolog
 enum err topology_read(struct bytes bytes, struct topology *ret_topology, struct err_detail *detail) {
     struct wire_reader reader;
     wire_reader_init(&reader, bytes);
-    if (wire_read_u8(&reader) != VERSION && reader.err == ERR_OK) {
-        wire_read_fail(&reader, ERR_UNSUPPORTED, "unknown version");
-    }
+    wire_read_version(&reader, VERSION, "unknown version");
     ret_topology->sequence = wire_read_u64(&reader);
     ret_topology->k = wire_read_u8_max(&reader, TOPOLOGY_K_MAX);
     ret_topology->edges_count = 0;

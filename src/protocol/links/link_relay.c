@@ -30,7 +30,7 @@ static void relay_set_defaults(struct link_relay_config *config) {
     ASSERT((config->sent_count & (config->sent_count - 1)) == 0 && config->sent_count % 4 == 0);
 }
 
-static bool relay_take_memory(struct link_relay *link_relay) {
+static void relay_take_memory(struct link_relay *link_relay) {
     struct link_relay_config *config = &link_relay->config;
     struct arena *arena = &link_relay->arena;
     link_relay->walkers = arena_take_array(arena, config->walkers_count, sizeof *link_relay->walkers);
@@ -42,26 +42,20 @@ static bool relay_take_memory(struct link_relay *link_relay) {
         link_relay->sent.entries =
             arena_take_array(arena, config->sent_count, sizeof *link_relay->sent.entries);
     }
-    return link_relay->walkers != NULL && link_relay->pending != NULL && link_relay->full_at_us != NULL &&
-           (config->sent_count == 0 || link_relay->sent.entries != NULL);
 }
 
 enum err link_relay_new(const struct link_relay_config *config, struct link_relay **ret_walk) {
-    struct arena arena;
-    arena_init(&arena, ARENA_SIZE_MAX);
-    struct link_relay *link_relay = arena_take(&arena, sizeof *link_relay);
+    struct link_relay *link_relay = arena_new(sizeof *link_relay, ARENA_SIZE_MAX);
     if (link_relay == NULL) {
-        arena_done(&arena);
         return ERR_MEMORY;
     }
-    link_relay->arena = arena;
     link_relay->config = *config;
     relay_set_defaults(&link_relay->config);
     link_relay->links_mean =
         LINK_RELAY_MEAN_FULL * LINK_RELAY_MEAN_OF; /* one small datagram, and it is known */
-    if (!relay_take_memory(link_relay) || sha256_init(&link_relay->sha256) != ERR_OK) {
-        arena = link_relay->arena;
-        arena_done(&arena);
+    relay_take_memory(link_relay);
+    if (link_relay->arena.is_short || sha256_init(&link_relay->sha256) != ERR_OK) {
+        arena_free(link_relay);
         return ERR_MEMORY;
     }
     *ret_walk = link_relay;
@@ -69,9 +63,8 @@ enum err link_relay_new(const struct link_relay_config *config, struct link_rela
 }
 
 void link_relay_free(struct link_relay *link_relay) {
-    struct arena arena = link_relay->arena;
     sha256_done(&link_relay->sha256);
-    arena_done(&arena);
+    arena_free(link_relay);
 }
 
 /* All walkers begin a batch, or repeat one; one message is received. */
@@ -159,8 +152,8 @@ static void tell_take(struct link_relay *link_relay, uint64_t number, const stru
         wire_write_u16(&writer, batch->links[i].depth);
         wire_write_string(&writer, batch->links[i].url);
     }
-    ASSERT(out->actions_count < out->actions_max);
     struct bytes bytes = wire_writer_bytes(&writer);
+    ASSERT(out->actions_count < out->actions_max);
     out->memory_used += bytes.size;
     out->actions[out->actions_count++] =
         (struct action){.kind = ACTION_NOTICE, .code = LINK_RELAY_TAKE, .bytes = bytes};

@@ -28,9 +28,7 @@ static void message_read_answer(struct wire_reader *reader, struct sha256 *sha25
     message->places_count = wire_read_u8_max(reader, LINK_RELAY_PLACES_MAX);
     for (uint8_t i = 0; i < message->places_count; i++) {
         message_read_vnode(reader, sha256, &message->places[i]);
-        if (vnode_is_padding(&message->places[i])) {
-            wire_read_fail(reader, ERR_INVALID, "a place without an address");
-        }
+        wire_read_check(reader, !vnode_is_padding(&message->places[i]), "a place without an address");
     }
 }
 

@@ -278,9 +278,8 @@ static void send_find(struct link_relay *link_relay, struct walker *walker, stru
     wire_write_u64(&writer, (uint64_t)walker->life << 32 | (uint64_t)(walker - link_relay->walkers));
     message_write_id(&writer, place);
     wire_write_u8(&writer, FIND_PLACES);
-    struct bytes bytes = wire_writer_bytes(&writer);
     link_relay->counters.finds_count++;
-    outbox_notice(link_relay->out, LINK_RELAY_FIND, bytes);
+    outbox_notice(link_relay->out, LINK_RELAY_FIND, wire_writer_bytes(&writer));
 }
 
 /* To the next arc that has links. */

@@ -152,14 +152,6 @@ static struct history history_of(struct bytes text) {
     return history;
 }
 
-static size_t count_shared(struct bytes a, struct bytes b) {
-    size_t count = 0;
-    while (count < a.size && count < b.size && a.data[count] == b.data[count]) {
-        count++;
-    }
-    return count;
-}
-
 /* The characters from `from` on; where it parts from the link before, `above` is how that one goes on. */
 static void code_rest(struct run *run, struct bytes url, size_t from, uint8_t above, size_t parts_at) {
     struct history history = history_of(bytes_slice(url, 0, from));
@@ -172,7 +164,7 @@ static void code_rest(struct run *run, struct bytes url, size_t from, uint8_t ab
 
 static void write_link(struct run *run, struct bytes before, const struct links_code_link *link) {
     struct links_code_link coded = *link;
-    size_t shared = count_shared(before, link->url);
+    size_t shared = bytes_common_size(before, link->url);
     code_head(run, &coded);
     code_shared(run, shared);
     code_rest(run, link->url, shared, shared < before.size ? before.data[shared] : 0, shared);
@@ -243,7 +235,7 @@ static void learn_text(struct links_code *code) {
         code_sort(links, LEARNED_RING_SERVICES);
         for (size_t j = 0; j < LEARNED_RING_SERVICES; j++) {
             struct bytes before = j == 0 ? (struct bytes){NULL, 0} : links[j - 1].url;
-            size_t shared = count_shared(before, links[j].url);
+            size_t shared = bytes_common_size(before, links[j].url);
             code_head(&run, &links[j]);
             code_shared(&run, shared);
             code_rest(&run, links[j].url, 0, shared < before.size ? before.data[shared] : 0, shared);
@@ -253,18 +245,15 @@ static void learn_text(struct links_code *code) {
 }
 
 struct links_code *links_code_new(void) {
-    struct arena arena;
-    arena_init(&arena, sizeof(struct links_code) + 64);
-    struct links_code *code = arena_take(&arena, sizeof *code);
+    struct links_code *code = arena_new(sizeof *code, sizeof *code + 64);
     struct links_model *model = links_model_new();
     struct links_table *table = links_table_new();
     if (code == NULL || model == NULL || table == NULL) {
         links_model_free(model);
         links_table_free(table);
-        arena_done(&arena);
+        arena_free(code);
         return NULL;
     }
-    code->arena = arena;
     code->model = model;
     code->table = table;
     learn_text(code);
@@ -273,10 +262,9 @@ struct links_code *links_code_new(void) {
 
 void links_code_free(struct links_code *code) {
     if (code != NULL) {
-        struct arena arena = code->arena;
         links_model_free(code->model);
         links_table_free(code->table);
-        arena_done(&arena);
+        arena_free(code);
     }
 }
 

@@ -214,14 +214,10 @@ void links_model_forget(struct links_model *model) {
 }
 
 struct links_model *links_model_new(void) {
-    struct arena arena;
-    arena_init(&arena, sizeof(struct links_model) + 64);
-    struct links_model *model = arena_take(&arena, sizeof *model);
+    struct links_model *model = arena_new(sizeof *model, sizeof *model + 64);
     if (model == NULL) {
-        arena_done(&arena);
         return NULL;
     }
-    model->arena = arena;
     fill_stretch(model->stretch);
     for (uint32_t i = 0; i <= COUNT_MAX; i++) {
         model->reciprocal[i] = 2 * 65536 / (2 * i + 3);
@@ -235,8 +231,5 @@ struct links_model *links_model_new(void) {
 }
 
 void links_model_free(struct links_model *model) {
-    if (model != NULL) {
-        struct arena arena = model->arena;
-        arena_done(&arena);
-    }
+    arena_free(model);
 }

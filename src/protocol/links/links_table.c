@@ -76,6 +76,7 @@ struct following {
 
 /* What is needed to make the table, and not after. */
 struct making {
+    struct arena arena; /* itself */
     struct following pairs[PAIRS_COUNT];
     struct following singles[CHARACTERS];
     struct following all;
@@ -161,27 +162,20 @@ static void table_make(struct links_table *table, const struct making *making) {
 }
 
 struct links_table *links_table_new(void) {
-    struct arena arena, work;
-    arena_init(&arena, sizeof(struct links_table) + 64);
-    arena_init(&work, sizeof(struct making) + 64);
-    struct links_table *table = arena_take(&arena, sizeof *table);
-    struct making *making = arena_take(&work, sizeof *making);
+    struct links_table *table = arena_new(sizeof *table, sizeof *table + 64);
+    struct making *making = arena_new(sizeof *making, sizeof *making + 64);
     bool is_made = table != NULL && making != NULL;
     if (is_made) {
-        table->arena = arena;
         count_text(making);
         table_make(table, making);
         links_table_forget(table);
     } else {
-        arena_done(&arena);
+        arena_free(table);
     }
-    arena_done(&work);
+    arena_free(making);
     return is_made ? table : NULL;
 }
 
 void links_table_free(struct links_table *table) {
-    if (table != NULL) {
-        struct arena arena = table->arena;
-        arena_done(&arena);
-    }
+    arena_free(table);
 }

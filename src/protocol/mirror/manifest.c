@@ -98,9 +98,7 @@ static void manifest_read_entry(struct wire_reader *reader, uint8_t *path, size_
     }
     if (reader->err == ERR_OK) {
         const char *fault = manifest_entry_fault(entry);
-        if (fault != NULL) {
-            wire_read_fail(reader, ERR_INVALID, fault);
-        }
+        wire_read_check(reader, fault == NULL, fault);
     }
 }
 
@@ -130,13 +128,9 @@ unsigned manifest_read_header(struct wire_reader *reader) {
     if (reader->input.size > MANIFEST_NODE_SIZE_MAX) {
         wire_read_fail(reader, ERR_LIMIT, "a node above 256 KiB");
     }
-    if (wire_read_u8(reader) != LAYOUT && reader->err == ERR_OK) {
-        wire_read_fail(reader, ERR_UNSUPPORTED, "a manifest of a later layout");
-    }
+    wire_read_version(reader, LAYOUT, "a manifest of a later layout");
     unsigned level = wire_read_u8_max(reader, MANIFEST_LEVELS_MAX - 1);
-    if (level > 0 && wire_reader_left(reader) == 0) {
-        wire_read_fail(reader, ERR_INVALID, "an empty list of nodes");
-    }
+    wire_read_check(reader, level == 0 || wire_reader_left(reader) > 0, "an empty list of nodes");
     return level;
 }
 
@@ -148,7 +142,5 @@ void manifest_write_ref(struct wire_writer *writer, const struct manifest_ref *r
 void manifest_read_ref(struct wire_reader *reader, struct manifest_ref *ret_ref) {
     ret_ref->size = (uint32_t)wire_read_varint(reader, CHUNKER_SIZE_MAX);
     wire_read_array(reader, ret_ref->digest, SHA256_SIZE);
-    if (ret_ref->size == 0) {
-        wire_read_fail(reader, ERR_INVALID, "a reference to nothing");
-    }
+    wire_read_check(reader, ret_ref->size > 0, "a reference to nothing");
 }

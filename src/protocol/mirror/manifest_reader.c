@@ -32,24 +32,20 @@ struct manifest_reader {
 };
 
 enum err manifest_reader_new(struct manifest_reader **ret_reader) {
-    struct arena arena;
-    arena_init(&arena, MEMORY_SIZE_MAX);
-    struct manifest_reader *reader = arena_take(&arena, sizeof *reader);
+    struct manifest_reader *reader = arena_new(sizeof *reader, MEMORY_SIZE_MAX);
     enum err err = reader == NULL ? ERR_MEMORY : sha256_init(&reader->sha256);
     if (err != ERR_OK) {
-        arena_done(&arena);
+        arena_free(reader);
         return err;
     }
-    reader->arena = arena;
     *ret_reader = reader;
     return ERR_OK;
 }
 
 void manifest_reader_free(struct manifest_reader *reader) {
     if (reader != NULL) {
-        struct arena arena = reader->arena;
         sha256_done(&reader->sha256);
-        arena_done(&arena);
+        arena_free(reader);
     }
 }
 

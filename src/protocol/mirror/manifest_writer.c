@@ -28,15 +28,12 @@ struct manifest_writer {
 };
 
 enum err manifest_writer_new(struct manifest_writer **ret_writer) {
-    struct arena arena;
-    arena_init(&arena, MEMORY_SIZE_MAX);
-    struct manifest_writer *writer = arena_take(&arena, sizeof *writer);
+    struct manifest_writer *writer = arena_new(sizeof *writer, MEMORY_SIZE_MAX);
     enum err err = writer == NULL ? ERR_MEMORY : sha256_init(&writer->sha256);
     if (err != ERR_OK) {
-        arena_done(&arena);
+        arena_free(writer);
         return err;
     }
-    writer->arena = arena;
     for (unsigned i = 0; i < MANIFEST_LEVELS_MAX; i++) {
         chunker_init(&writer->levels[i].chunker);
     }
@@ -46,9 +43,8 @@ enum err manifest_writer_new(struct manifest_writer **ret_writer) {
 
 void manifest_writer_free(struct manifest_writer *writer) {
     if (writer != NULL) {
-        struct arena arena = writer->arena;
         sha256_done(&writer->sha256);
-        arena_done(&arena);
+        arena_free(writer);
     }
 }
 
@@ -145,13 +141,12 @@ enum err manifest_writer_add(struct manifest_writer *writer, const struct manife
     }
     wire_writer_init(&record, memory, sizeof memory);
     manifest_write_entry(&record, bytes_of(writer->path, writer->node_path_size), entry);
-    ASSERT(record.err == ERR_OK);
     memcpy(writer->path, entry->path.data, entry->path.size);
     writer->path_size = writer->node_path_size = entry->path.size;
     writer->is_after_directory = entry->kind == MANIFEST_DIRECTORY;
     writer->chunks_left_size = manifest_has_chunks(entry) ? entry->size : 0;
     manifest_totals_add(&writer->totals, entry);
-    put_item(writer, 0, bytes_of(memory, record.size));
+    put_item(writer, 0, wire_writer_bytes(&record));
     return writer->err;
 }
 
@@ -167,9 +162,8 @@ enum err manifest_writer_chunk(struct manifest_writer *writer, const struct mani
     }
     wire_writer_init(&record, memory, sizeof memory);
     manifest_write_chunk(&record, chunk);
-    ASSERT(record.err == ERR_OK);
     writer->chunks_left_size -= chunk->size;
-    put_item(writer, 0, bytes_of(memory, record.size));
+    put_item(writer, 0, wire_writer_bytes(&record));
     return writer->err;
 }
 

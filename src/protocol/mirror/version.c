@@ -17,22 +17,45 @@ bool version_name_is_valid(struct bytes name) {
     return true;
 }
 
-static void write_fields(struct wire_writer *writer, const struct version *version) {
+static void code_name(struct wire_coder *coder, struct version *version) {
     struct bytes name = bytes_of_string(version->name);
-    ASSERT(version_name_is_valid(name));
-    ASSERT(version->number > 0 && version->number <= VERSION_NUMBER_MAX);
+    ASSERT(coder->reader != NULL || version_name_is_valid(name));
+    wire_code_string(coder, &name, VERSION_NAME_SIZE_MAX);
+    wire_code_check(coder, version_name_is_valid(name), "a name that none can have");
+    if (coder->reader != NULL && coder->reader->err == ERR_OK) {
+        memcpy(version->name, name.data, name.size);
+    }
+}
+
+/* What is signed; a version that is read begins as zeros. */
+static void version_code(struct wire_coder *coder, struct version *version) {
+    uint64_t time_us = (uint64_t)version->time_us;
+    uint64_t *const totals[] = {&version->totals.directories_count, &version->totals.files_count,
+                                &version->totals.links_count, &version->totals.content_size,
+                                &version->totals.manifest_size};
+    wire_code_array(coder, version->publisher, PEER_KEY_SIZE);
+    code_name(coder, version);
+    wire_code_u64(coder, &version->number);
+    bool is_number = version->number > 0 && version->number <= VERSION_NUMBER_MAX;
+    ASSERT(coder->reader != NULL || is_number);
+    wire_code_check(coder, is_number, "a number that no version can have");
+    wire_code_u64(coder, &time_us);
+    for (size_t i = 0; i < sizeof totals / sizeof *totals; i++) {
+        wire_code_varint(coder, totals[i], INT64_MAX);
+    }
+    if (coder->reader != NULL) {
+        version->time_us = (int64_t)time_us;
+        manifest_read_ref(coder->reader, &version->root);
+    } else {
+        manifest_write_ref(coder->writer, &version->root);
+    }
+}
+
+static void write_fields(struct wire_writer *writer, const struct version *version) {
+    struct wire_coder coder = {.writer = writer};
     wire_write_bytes(writer, bytes_of(magic, sizeof magic));
     wire_write_u8(writer, LAYOUT);
-    wire_write_bytes(writer, bytes_of(version->publisher, PEER_KEY_SIZE));
-    wire_write_string(writer, name);
-    wire_write_u64(writer, version->number);
-    wire_write_u64(writer, (uint64_t)version->time_us);
-    wire_write_varint(writer, version->totals.directories_count);
-    wire_write_varint(writer, version->totals.files_count);
-    wire_write_varint(writer, version->totals.links_count);
-    wire_write_varint(writer, version->totals.content_size);
-    wire_write_varint(writer, version->totals.manifest_size);
-    manifest_write_ref(writer, &version->root);
+    version_code(&coder, (struct version *)version); /* writing changes nothing */
 }
 
 void version_sign(struct version *version, version_make_signature *sign, const void *signer) {
@@ -40,8 +63,7 @@ void version_sign(struct version *version, version_make_signature *sign, const v
     struct wire_writer writer;
     wire_writer_init(&writer, memory, sizeof memory);
     write_fields(&writer, version);
-    ASSERT(writer.err == ERR_OK);
-    sign(signer, VERSION_CONTEXT, bytes_of(memory, writer.size), version->signature);
+    sign(signer, VERSION_CONTEXT, wire_writer_bytes(&writer), version->signature);
 }
 
 struct bytes version_write(const struct version *version, uint8_t out[VERSION_SIZE_MAX]) {
@@ -49,48 +71,18 @@ struct bytes version_write(const struct version *version, uint8_t out[VERSION_SI
     wire_writer_init(&writer, out, VERSION_SIZE_MAX);
     write_fields(&writer, version);
     wire_write_bytes(&writer, bytes_of(version->signature, VERSION_SIGNATURE_SIZE));
-    ASSERT(writer.err == ERR_OK);
-    return bytes_of(out, writer.size);
-}
-
-static void version_read_name(struct wire_reader *reader, struct version *version) {
-    struct bytes name = wire_read_string(reader, VERSION_NAME_SIZE_MAX);
-    if (version_name_is_valid(name)) {
-        memcpy(version->name, name.data, name.size);
-    } else {
-        wire_read_fail(reader, ERR_INVALID, "a name that none can have");
-    }
-}
-
-static void version_read_fields(struct wire_reader *reader, struct version *version) {
-    struct bytes mark = wire_read_bytes(reader, sizeof magic);
-    if (reader->err == ERR_OK && !bytes_equal(mark, bytes_of(magic, sizeof magic))) {
-        wire_read_fail(reader, ERR_INVALID, "no version of a collection");
-    }
-    if (wire_read_u8(reader) != LAYOUT && reader->err == ERR_OK) {
-        wire_read_fail(reader, ERR_UNSUPPORTED, "a version of a later layout");
-    }
-    wire_read_array(reader, version->publisher, PEER_KEY_SIZE);
-    version_read_name(reader, version);
-    version->number = wire_read_u64(reader);
-    if (version->number == 0 || version->number > VERSION_NUMBER_MAX) {
-        wire_read_fail(reader, ERR_INVALID, "a number that no version can have");
-    }
-    version->time_us = (int64_t)wire_read_u64(reader);
-    version->totals.directories_count = wire_read_varint(reader, INT64_MAX);
-    version->totals.files_count = wire_read_varint(reader, INT64_MAX);
-    version->totals.links_count = wire_read_varint(reader, INT64_MAX);
-    version->totals.content_size = wire_read_varint(reader, INT64_MAX);
-    version->totals.manifest_size = wire_read_varint(reader, INT64_MAX);
-    manifest_read_ref(reader, &version->root);
+    return wire_writer_bytes(&writer);
 }
 
 enum err version_read(struct bytes input, version_verify *verify, struct version *ret_version,
                       struct err_detail *detail) {
     struct wire_reader reader;
+    struct wire_coder coder = {.reader = &reader};
     struct version version = {0};
     wire_reader_init(&reader, input);
-    version_read_fields(&reader, &version);
+    wire_read_magic(&reader, bytes_of(magic, sizeof magic), "no version of a collection");
+    wire_read_version(&reader, LAYOUT, "a version of a later layout");
+    version_code(&coder, &version);
     struct bytes signed_part = bytes_of(input.data, reader.offset);
     wire_read_array(&reader, version.signature, VERSION_SIGNATURE_SIZE);
     enum err err = wire_reader_finish(&reader, detail);

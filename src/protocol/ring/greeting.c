@@ -60,9 +60,7 @@ enum err greeting_read(struct bytes input, struct greeting *ret_greeting, struct
     struct wire_reader reader;
     struct wire_coder coder = {.reader = &reader};
     wire_reader_init(&reader, input);
-    if (wire_read_u8(&reader) != GREETING_VERSION) {
-        wire_read_fail(&reader, ERR_UNSUPPORTED, "a greeting of another version");
-    }
+    wire_read_version(&reader, GREETING_VERSION, "a greeting of another version");
     greeting_code(&coder, &greeting);
     enum err err = wire_reader_finish(&reader, detail);
     if (err == ERR_OK) {

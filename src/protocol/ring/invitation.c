@@ -12,14 +12,20 @@ enum {
 static const char magic[4] = {'m', 'n', 'i', 'v'};
 static const char prefix[] = "mnring-"; /* so that one knows what the line is, and what is cut off is seen */
 
+/* Behind magic and layout. */
+static void code_signed(struct wire_coder *coder, struct invitation *invitation) {
+    wire_code_array(coder, invitation->ring, CHARTER_ID_SIZE);
+    wire_code_bool(coder, &invitation->is_bearer);
+    wire_code_array(coder, invitation->key, PEER_KEY_SIZE);
+    wire_code_u64(coder, &invitation->from_s);
+    wire_code_u64(coder, &invitation->until_s);
+}
+
 static void write_signed(struct wire_writer *writer, const struct invitation *invitation) {
+    struct wire_coder coder = {.writer = writer};
     wire_write_bytes(writer, bytes_of(magic, sizeof magic));
     wire_write_u8(writer, LAYOUT);
-    wire_write_bytes(writer, bytes_of(invitation->ring, CHARTER_ID_SIZE));
-    wire_write_bool(writer, invitation->is_bearer);
-    wire_write_bytes(writer, bytes_of(invitation->key, PEER_KEY_SIZE));
-    wire_write_u64(writer, invitation->from_s);
-    wire_write_u64(writer, invitation->until_s);
+    code_signed(&coder, (struct invitation *)invitation); /* writing changes nothing */
 }
 
 static struct bytes signed_part(const struct invitation *invitation, uint8_t memory[SIGNED_SIZE]) {
@@ -47,18 +53,10 @@ void invitation_write(struct wire_writer *writer, const struct invitation *invit
 }
 
 void invitation_read(struct wire_reader *reader, struct invitation *invitation) {
-    struct bytes mark = wire_read_bytes(reader, sizeof magic);
-    if (reader->err == ERR_OK && !bytes_equal(mark, bytes_of(magic, sizeof magic))) {
-        wire_read_fail(reader, ERR_INVALID, "no invitation");
-    }
-    if (wire_read_u8(reader) != LAYOUT && reader->err == ERR_OK) {
-        wire_read_fail(reader, ERR_UNSUPPORTED, "an invitation of a later layout");
-    }
-    wire_read_array(reader, invitation->ring, CHARTER_ID_SIZE);
-    invitation->is_bearer = wire_read_bool(reader);
-    wire_read_array(reader, invitation->key, PEER_KEY_SIZE);
-    invitation->from_s = wire_read_u64(reader);
-    invitation->until_s = wire_read_u64(reader);
+    struct wire_coder coder = {.reader = reader};
+    wire_read_magic(reader, bytes_of(magic, sizeof magic), "no invitation");
+    wire_read_version(reader, LAYOUT, "an invitation of a later layout");
+    code_signed(&coder, invitation);
     wire_read_array(reader, invitation->signature, CHARTER_SIGNATURE_SIZE);
 }
 
@@ -77,9 +75,8 @@ const char *invitation_format(const struct invitation *invitation, const uint8_t
     }
     sha256_digest(sha256, bytes_of(memory, writer.size), digest);
     wire_write_bytes(&writer, bytes_of(digest, CHECKSUM_SIZE));
-    struct bytes token = wire_writer_bytes(&writer);
     memcpy(out, prefix, sizeof prefix);
-    char *digits = base32_encode(token, out + sizeof prefix - 1);
+    char *digits = base32_encode(wire_writer_bytes(&writer), out + sizeof prefix - 1);
     for (; *digits != '\0'; digits++) {
         *digits = (char)byte_lower((uint8_t)*digits);
     }

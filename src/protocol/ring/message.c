@@ -184,10 +184,7 @@ static void read_padding(struct wire_reader *reader, struct message *message) {
     struct bytes zeros = wire_read_bytes(reader, wire_read_u16(reader));
     message->is_padded = zeros.size > 0;
     for (size_t i = 0; i < zeros.size; i++) {
-        if (zeros.data[i] != 0) {
-            wire_read_fail(reader, ERR_INVALID, "padding that is not zero");
-            return;
-        }
+        wire_read_check(reader, zeros.data[i] == 0, "padding that is not zero");
     }
 }
 
