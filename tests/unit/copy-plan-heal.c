@@ -1,6 +1,7 @@
 /* keeper: after cuts and losses. Comparisons that go on where the last one ended, what is handed on, who was
  * only displaced, who is heard of again. */
 #include "copy-plan-fixture.h"
+#include "protocol/copies/copy_plan_state.h"
 
 #include <stdlib.h>
 
@@ -249,7 +250,7 @@ static void what_was_ours_is_handed_on_part_by_part(void **state) {
     set(copy_plan, 0xf0, 0x40, "abc", now_us);
     compare_all(copy_plan, now_us, out);
     set(copy_plan, 0x30, 0x40, "abc", now_us); /* many came in between */
-    assert_int_equal(copy_plan_left_count(copy_plan), 1);
+    assert_int_equal(copy_plan->left_count, 1);
     assert_true(next_of(copy_plan, COPY_PLAN_HAND_ON, &now_us, 4 * SECOND, &task));
     assert_true(now_us > 2 * SECOND); /* they may come by themselves */
     assert_true(ring_id_equal(task.from, at(0xf0)) && ring_id_equal(task.to, at(0x30)));
@@ -265,7 +266,7 @@ static void what_was_ours_is_handed_on_part_by_part(void **state) {
     assert_true(next_of(copy_plan, COPY_PLAN_HAND_ON, &now_us, SECOND, &task));
     assert_true(ring_id_equal(task.from, at(0x20)) && ring_id_equal(task.to, at(0x30)));
     done(copy_plan, &task, ERR_OK, now_us);
-    assert_int_equal(copy_plan_left_count(copy_plan), 0);
+    assert_int_equal(copy_plan->left_count, 0);
     free(copy_plan);
 }
 
@@ -281,10 +282,10 @@ static void not_what_its_primary_has_compared_with_us_since(void **state) {
     copy_plan_claim(copy_plan, &next, at(0x10), at(0x30), true, now_us);
     now_us += SECOND;
     set(copy_plan, 0x30, 0x40, "abc", now_us);
-    assert_int_equal(copy_plan_left_count(copy_plan), 1); /* that was before */
+    assert_int_equal(copy_plan->left_count, 1); /* that was before */
     copy_plan_claim(copy_plan, &next, at(0x10), at(0x30), false, now_us);
     assert_false(next_of(copy_plan, COPY_PLAN_HAND_ON, &now_us, MINUTE, &task));
-    assert_int_equal(copy_plan_left_count(copy_plan), 0);
+    assert_int_equal(copy_plan->left_count, 0);
     free(copy_plan);
 }
 
@@ -297,7 +298,7 @@ static void nor_what_is_ours_again(void **state) {
     for (unsigned i = 0; i < 100; i++) { /* one entry, however often somebody comes and goes */
         set(copy_plan, 0x30, 0x40, "abc", now_us);
         set(copy_plan, 0x10, 0x40, "abc", now_us);
-        assert_int_equal(copy_plan_left_count(copy_plan), 1);
+        assert_int_equal(copy_plan->left_count, 1);
     }
     assert_false(next_of(copy_plan, COPY_PLAN_HAND_ON, &now_us, MINUTE, &task));
     free(copy_plan);
@@ -316,7 +317,7 @@ static void where_nobody_takes_it_we_try_less_often_and_then_it_is_surplus(void 
         count++;
     }
     assert_true(count > 5 && count < 30);
-    assert_int_equal(copy_plan_left_count(copy_plan), 0);
+    assert_int_equal(copy_plan->left_count, 0);
     free(copy_plan);
 }
 

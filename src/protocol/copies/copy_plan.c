@@ -101,10 +101,6 @@ static bool copy_plan_pass_take(struct copy_plan_pass *pass, const struct copy_p
 
 static const uint64_t FIRST_US = 3 * 1000000; /* until then its primary has compared it with us, mostly */
 
-size_t copy_plan_left_count(const struct copy_plan *copy_plan) {
-    return copy_plan->left_count;
-}
-
 static void plan_drop(struct copy_plan *copy_plan, size_t index) {
     copy_plan->left_count--;
     memmove(&copy_plan->left[index], &copy_plan->left[index + 1],
@@ -331,7 +327,11 @@ static bool next_release(struct copy_plan *copy_plan, uint64_t now_us, struct co
         return false;
     }
     struct copy_plan_task task = {.kind = COPY_PLAN_RELEASE};
-    if (!copy_plan_find_gap(copy_plan, copy_plan->release_cursor, now_us, &task.from, &task.to)) {
+    uint64_t grace_us = copy_plan->config.grace_us;
+    struct copy_plan_left rest = {.from = copy_plan->release_cursor,
+                                  .to = {UINT64_MAX, UINT64_MAX},
+                                  .since_us = now_us > grace_us ? now_us - grace_us : 0};
+    if (!copy_plan_find_unseen(copy_plan, &rest, &task.from, &task.to)) {
         copy_plan->release_cursor = zero;
         copy_plan->release_us = now_us + prng_spread(&copy_plan->prng, copy_plan->config.compare_interval_us);
         return false;

@@ -193,7 +193,6 @@ void copy_plan_piece(const struct copy_plan *copy_plan, size_t index,
 void copy_plan_member(const struct copy_plan *copy_plan, size_t index, size_t member_index,
                       struct copy_plan_member_status *ret_status);
 size_t copy_plan_claims_count(const struct copy_plan *copy_plan);
-size_t copy_plan_left_count(const struct copy_plan *copy_plan);
 
 /*
  * Is the place one of which we surely have everything: ours and compared with all members that are here, or

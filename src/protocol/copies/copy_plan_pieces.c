@@ -105,37 +105,6 @@ static bool seen_to(const struct copy_plan *copy_plan, size_t index, uint64_t si
     return claim->at_us >= since_us;
 }
 
-bool copy_plan_find_gap(const struct copy_plan *copy_plan, struct ring_id behind, uint64_t now_us,
-                        struct ring_id *ret_from, struct ring_id *ret_to) {
-    static const struct ring_id last = {UINT64_MAX, UINT64_MAX};
-    size_t count = copy_plan->pieces_count + copy_plan->claims_count;
-    uint64_t since_us = now_us > copy_plan->config.grace_us ? now_us - copy_plan->config.grace_us : 0;
-    struct ring_id position = behind;
-    struct ring_id end = last;
-    struct ring_id from;
-    struct ring_id to;
-    for (size_t i = 0; i < count; i++) {
-        struct ring_id next = ring_id_add_power(position, 0);
-        if (!seen_to(copy_plan, i, since_us, &from, &to) || !ring_id_is_owned(from, next, to)) {
-            continue;
-        }
-        if (ring_id_compare(to, position) <= 0 || ring_id_equal(to, last)) {
-            return false; /* to the end of the circle */
-        }
-        position = to;
-        i = SIZE_MAX; /* from the first one again: each turn passes an arc for good */
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (seen_to(copy_plan, i, since_us, &from, &to) && ring_id_compare(from, position) > 0 &&
-            ring_id_compare(from, end) < 0) {
-            end = from;
-        }
-    }
-    *ret_from = position;
-    *ret_to = end;
-    return ring_id_compare(position, end) < 0;
-}
-
 bool copy_plan_find_unseen(const struct copy_plan *copy_plan, const struct copy_plan_left *left,
                            struct ring_id *ret_from, struct ring_id *ret_to) {
     size_t count = copy_plan->pieces_count + copy_plan->claims_count;

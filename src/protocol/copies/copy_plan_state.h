@@ -122,12 +122,6 @@ void copy_plan_choose(struct copy_plan *copy_plan, struct copy_plan_piece *piece
 void copy_plan_refresh(struct copy_plan *copy_plan, uint64_t now_us); /* of all pieces: time has passed */
 struct copy_plan_piece *copy_plan_find_piece(const struct copy_plan *copy_plan, struct ring_id place);
 
-/* The first part of the ring behind the place that nobody sees to. False: none up to
- * zero.
- */
-bool copy_plan_find_gap(const struct copy_plan *copy_plan, struct ring_id behind, uint64_t now_us,
-                        struct ring_id *ret_from, struct ring_id *ret_to);
-
 /* The first part of (from, to] that is not ours and that no primary has compared with us since then. */
 bool copy_plan_find_unseen(const struct copy_plan *copy_plan, const struct copy_plan_left *left,
                            struct ring_id *ret_from, struct ring_id *ret_to);
