@@ -16,7 +16,6 @@ struct manifest_reader {
     struct manifest_ref root;
     bool is_started; /* the root has been read */
     enum err err;
-    const char *fault;
     struct manifest_totals totals;
 
     struct manifest_ref whole; /* the file as one chunk, not handed out yet; size 0: none */
@@ -55,7 +54,6 @@ void manifest_reader_start(struct manifest_reader *reader, struct manifest_sourc
     reader->root = *root;
     reader->is_started = false;
     reader->err = ERR_OK;
-    reader->fault = NULL;
     reader->totals = (struct manifest_totals){0};
     reader->whole.size = 0;
     reader->chunks_left_size = 0;
@@ -66,11 +64,8 @@ void manifest_reader_start(struct manifest_reader *reader, struct manifest_sourc
     }
 }
 
-static enum err reader_fail(struct manifest_reader *reader, enum err err, const char *fault) {
-    if (reader->err == ERR_OK) {
-        reader->err = err;
-        reader->fault = fault;
-    }
+static enum err reader_fail(struct manifest_reader *reader, enum err err) {
+    reader->err = reader->err == ERR_OK ? err : reader->err;
     return reader->err;
 }
 
@@ -82,21 +77,21 @@ static enum err reader_load(struct manifest_reader *reader, const struct manifes
     struct level *level = &reader->levels[index];
     uint8_t digest[SHA256_SIZE];
     if (ref->size < MANIFEST_NODE_HEADER_SIZE || ref->size > MANIFEST_NODE_SIZE_MAX) {
-        return reader_fail(reader, ERR_LIMIT, "a node of a size that none can have");
+        return reader_fail(reader, ERR_LIMIT);
     }
     enum err err = reader->source.get(reader->source.context, ref, level->memory);
     if (err != ERR_OK) {
-        return reader_fail(reader, err, "a node of the manifest is not there");
+        return reader_fail(reader, err);
     }
     struct bytes node = bytes_of(level->memory, ref->size);
     sha256_digest(&reader->sha256, node, digest);
     if (memcmp(digest, ref->digest, SHA256_SIZE) != 0) {
-        return reader_fail(reader, ERR_CORRUPT, "a node of the manifest is not what its digest says");
+        return reader_fail(reader, ERR_CORRUPT);
     }
     reader->totals.manifest_size += ref->size;
     wire_reader_init(&level->node, node);
     *ret_level = manifest_read_header(&level->node);
-    return level->node.err == ERR_OK ? ERR_OK : reader_fail(reader, level->node.err, level->node.reason);
+    return level->node.err == ERR_OK ? ERR_OK : reader_fail(reader, level->node.err);
 }
 
 static enum err load_root(struct manifest_reader *reader) {
@@ -121,11 +116,11 @@ static enum err descend(struct manifest_reader *reader, unsigned index) {
         unsigned below;
         manifest_read_ref(&level->node, &ref);
         if (level->node.err != ERR_OK) {
-            return reader_fail(reader, level->node.err, level->node.reason);
+            return reader_fail(reader, level->node.err);
         }
         enum err err = reader_load(reader, &ref, --index, &below);
         if (err == ERR_OK && below != index) {
-            err = reader_fail(reader, ERR_INVALID, "a node of another level than it should have");
+            err = reader_fail(reader, ERR_INVALID);
         }
         if (err != ERR_OK) {
             return err;
@@ -157,23 +152,22 @@ static bool find_record(struct manifest_reader *reader) {
 static enum err reader_read_record(struct manifest_reader *reader, struct manifest_record *record) {
     struct wire_reader *node = &reader->levels[0].node;
     manifest_read_record(node, reader->path, reader->node_path_size, record);
-    return node->err == ERR_OK ? ERR_OK : reader_fail(reader, node->err, node->reason);
+    return node->err == ERR_OK ? ERR_OK : reader_fail(reader, node->err);
 }
 
 static enum err read_chunk(struct manifest_reader *reader, struct manifest_ref *ret_chunk) {
     struct manifest_record record;
     if (!find_record(reader)) {
-        return reader_fail(reader, ERR_TRUNCATED, "a file lacks chunks");
+        return reader_fail(reader, ERR_TRUNCATED);
     }
     if (reader_read_record(reader, &record) != ERR_OK) {
         return reader->err;
     }
     if (record.entry.kind != MANIFEST_CHUNK) {
-        return reader_fail(reader, ERR_INVALID, "a file lacks chunks");
+        return reader_fail(reader, ERR_INVALID);
     }
-    const char *fault = manifest_chunk_fault(&record.chunk, reader->chunks_left_size);
-    if (fault != NULL) {
-        return reader_fail(reader, ERR_INVALID, fault);
+    if (manifest_chunk_fault(&record.chunk, reader->chunks_left_size) != NULL) {
+        return reader_fail(reader, ERR_INVALID);
     }
     reader->chunks_left_size -= record.chunk.size;
     *ret_chunk = record.chunk;
@@ -181,10 +175,9 @@ static enum err read_chunk(struct manifest_reader *reader, struct manifest_ref *
 }
 
 static enum err take_entry(struct manifest_reader *reader, struct manifest_entry *entry) {
-    const char *fault = path_rule_order_fault(bytes_of(reader->previous, reader->path_size),
-                                              reader->is_after_directory, entry->path);
-    if (fault != NULL) {
-        return reader_fail(reader, ERR_INVALID, fault);
+    struct bytes previous = bytes_of(reader->previous, reader->path_size);
+    if (path_rule_order_fault(previous, reader->is_after_directory, entry->path) != NULL) {
+        return reader_fail(reader, ERR_INVALID);
     }
     if (entry->kind == MANIFEST_LINK) { /* the node may be gone when it is looked at */
         memcpy(reader->target, entry->target.data, entry->target.size);
@@ -217,7 +210,7 @@ enum err manifest_reader_next(struct manifest_reader *reader, struct manifest_en
         return reader->err;
     }
     if (record.entry.kind == MANIFEST_CHUNK) {
-        return reader_fail(reader, ERR_INVALID, "a chunk of no file");
+        return reader_fail(reader, ERR_INVALID);
     }
     if (take_entry(reader, &record.entry) == ERR_OK) {
         *ret_entry = record.entry;
@@ -236,8 +229,4 @@ enum err manifest_reader_next_chunk(struct manifest_reader *reader, struct manif
 
 const struct manifest_totals *manifest_reader_totals(const struct manifest_reader *reader) {
     return &reader->totals;
-}
-
-const char *manifest_reader_fault(const struct manifest_reader *reader) {
-    return reader->fault;
 }

@@ -33,8 +33,8 @@ void manifest_reader_start(struct manifest_reader *reader, struct manifest_sourc
 /*
  * The next entry, or MANIFEST_END. Its slices last until the next call of this. Chunks of the last
  * file that were not asked for are passed over. ERR_CORRUPT: a node is not what its digest says. ERR_INVALID,
- * ERR_TRUNCATED, ERR_LIMIT, ERR_UNSUPPORTED: whoever signed it has signed what nobody may use;
- * manifest_reader_fault() says why. Or an error of the source. All of them stay.
+ * ERR_TRUNCATED, ERR_LIMIT, ERR_UNSUPPORTED: whoever signed it has signed what nobody may use. Or an error of
+ * the source. All of them stay.
  */
 enum err manifest_reader_next(struct manifest_reader *reader, struct manifest_entry *ret_entry) MUST_CHECK;
 
@@ -44,8 +44,5 @@ enum err manifest_reader_next_chunk(struct manifest_reader *reader,
 
 /* The sums of what was read so far; behind the last entry that is all. */
 const struct manifest_totals *manifest_reader_totals(const struct manifest_reader *reader);
-
-/* Static text for people; NULL: none. */
-const char *manifest_reader_fault(const struct manifest_reader *reader);
 
 #endif
