@@ -3,82 +3,6 @@
 #include "protocol/ring/circle.h"
 #include "protocol/ring/ring_state.h"
 
-enum { WINDOW_MAX = 2 * RING_LIST_MAX + 2 };
-
-/* ---- different nodes ---- */
-
-static bool holders_has_node(const struct vnode *vnodes, unsigned count, const struct vnode *vnode) {
-    for (unsigned i = 0; i < count; i++) {
-        if (address_equal(&vnodes[i].peer.address, &vnode->peer.address)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* ---- holders ---- */
-
-static unsigned holders_in_circle(const struct ring *ring, struct ring_id key, unsigned count,
-                                  struct vnode *vnodes) {
-    struct circle circle;
-    unsigned found = 0;
-    circle_of(ring, &circle);
-    unsigned at = circle_at_or_after(&circle, key);
-    for (unsigned i = 0; i < circle.count && found < count; i++) {
-        const struct vnode *vnode = circle_after(&circle, at, i);
-        if (!holders_has_node(vnodes, found, vnode)) {
-            vnodes[found++] = *vnode;
-        }
-    }
-    return found;
-}
-
-/* What one of our places knows of the circle, in order: its chain, itself, its list up to the first gap. */
-static unsigned window_of(const struct ring *ring, const struct chord *chord,
-                          struct vnode window[WINDOW_MAX]) {
-    unsigned count = 0;
-    for (unsigned i = chord->before_count; i > 0; i--) {
-        window[count++] = chord->before[i - 1];
-    }
-    window[count++] = chord->predecessor;
-    window[count++] = chord->self;
-    for (unsigned i = 0; i < ring->config.list_size && !vnode_is_padding(&chord->list[i]); i++) {
-        window[count++] = chord->list[i];
-    }
-    return count;
-}
-
-static unsigned holders_in_window(const struct ring *ring, const struct chord *chord, struct ring_id key,
-                                  unsigned count, struct vnode *vnodes) {
-    struct vnode window[WINDOW_MAX];
-    unsigned window_count = window_of(ring, chord, window);
-    unsigned at = 1;
-    while (at < window_count && !ring_id_is_owned(window[at - 1].id, key, window[at].id)) {
-        at++;
-    }
-    unsigned found = 0;
-    for (; at < window_count && found < count; at++) {
-        if (!holders_has_node(vnodes, found, &window[at])) {
-            vnodes[found++] = window[at];
-        }
-    }
-    return found == count ? found : 0;
-}
-
-unsigned ring_holders(const struct ring *ring, struct ring_id key, unsigned count, struct vnode *vnodes) {
-    ASSERT(count > 0 && count <= RING_LIST_MAX);
-    if (ring->mode == MODE_SMALL) {
-        return holders_in_circle(ring, key, count, vnodes);
-    }
-    unsigned found = 0;
-    for (unsigned i = 0; i < ring->config.vnodes_count && ring->mode == MODE_CHORD && found == 0; i++) {
-        if (ring->vnodes[i].is_member) {
-            found = holders_in_window(ring, &ring->vnodes[i], key, count, vnodes);
-        }
-    }
-    return found;
-}
-
 /* ---- the held arc ---- */
 
 /* Those before a place, one after the other. */
@@ -93,7 +17,7 @@ static bool is_end(struct backwards *backwards, const struct vnode *vnode, unsig
     if (ring_is_own(backwards->ring, vnode)) {
         return true;
     }
-    if (!holders_has_node(backwards->nodes, backwards->nodes_count, vnode)) {
+    if (!vnodes_have_node(backwards->nodes, backwards->nodes_count, vnode)) {
         backwards->nodes[backwards->nodes_count++] = *vnode;
     }
     return backwards->nodes_count == copies;

@@ -17,22 +17,13 @@ const struct chord *local_owner(const struct ring *ring, struct ring_id key) {
     return NULL;
 }
 
-static bool local_has_node(const struct vnode *vnodes, unsigned count, const struct address *address) {
-    for (unsigned i = 0; i < count; i++) {
-        if (address_equal(&vnodes[i].peer.address, address)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 uint8_t local_copy(const struct ring *ring, const struct chord *chord, struct vnode *vnodes,
                    unsigned wanted) {
     unsigned count = 0;
     vnodes[count++] = chord->self;
     for (unsigned i = 0; i < ring->config.list_size && count < wanted; i++) {
         const struct vnode *vnode = &chord->list[i];
-        if (!vnode_is_padding(vnode) && !local_has_node(vnodes, count, &vnode->peer.address)) {
+        if (!vnode_is_padding(vnode) && !vnodes_have_node(vnodes, count, vnode)) {
             vnodes[count++] = *vnode;
         }
     }
@@ -130,7 +121,7 @@ unsigned local_fresh(const struct ring *ring, struct ring_id key, struct vnode *
             break;
         }
         last = next->vnode.id;
-        if (!local_has_node(vnodes, count, &next->vnode.peer.address)) {
+        if (!vnodes_have_node(vnodes, count, &next->vnode)) {
             vnodes[count++] = next->vnode;
         }
     }

@@ -71,7 +71,7 @@ static enum err ring_init(struct ring *ring, const struct ring_config *config) {
     ring->vnodes = arena_take_array(&ring->arena, config->vnodes_count, sizeof *ring->vnodes);
     ring->lookups = arena_take_array(&ring->arena, ring->lookups_count, sizeof *ring->lookups);
     ring->queries = arena_take_array(&ring->arena, ring->queries_max, sizeof *ring->queries);
-    if (ring->vnodes == NULL || ring->lookups == NULL || ring->queries == NULL) {
+    if (ring->arena.is_short) {
         return ERR_MEMORY;
     }
     prng_init(&ring->prng, config->seed);
@@ -92,15 +92,8 @@ static enum err ring_init(struct ring *ring, const struct ring_config *config) {
 enum err ring_new(const struct ring_config *given, struct ring **ret_ring) {
     struct ring_config config = *given;
     fill_defaults(&config);
-    struct arena arena;
-    arena_init(&arena, MEMORY_SIZE_MAX);
-    struct ring *ring = arena_take(&arena, sizeof *ring);
-    if (ring == NULL) {
-        arena_done(&arena);
-        return ERR_MEMORY;
-    }
-    ring->arena = arena;
-    enum err err = ring_init(ring, &config);
+    struct ring *ring = arena_new(sizeof *ring, MEMORY_SIZE_MAX);
+    enum err err = ring == NULL ? ERR_MEMORY : ring_init(ring, &config);
     if (err != ERR_OK) {
         ring_free(ring);
         return err;
@@ -110,14 +103,10 @@ enum err ring_new(const struct ring_config *given, struct ring **ret_ring) {
 }
 
 void ring_free(struct ring *ring) {
-    if (ring == NULL) {
-        return;
-    }
-    if (ring->sha256.context != NULL) {
+    if (ring != NULL && ring->sha256.context != NULL) {
         sha256_done(&ring->sha256);
     }
-    struct arena arena = ring->arena; /* the ring itself is in it */
-    arena_done(&arena);
+    arena_free(ring);
 }
 
 /* Every open question repeated, one answer, per place two notifies and three notices, lookups started. */
@@ -139,6 +128,14 @@ uint64_t ring_jitter(struct ring *ring, uint64_t us) {
 
 bool ring_is_own(const struct ring *ring, const struct vnode *vnode) {
     return address_equal(&ring->config.self.address, &vnode->peer.address);
+}
+
+bool vnodes_have_node(const struct vnode *vnodes, unsigned count, const struct vnode *vnode) {
+    unsigned i = 0;
+    while (i < count && !address_equal(&vnodes[i].peer.address, &vnode->peer.address)) {
+        i++;
+    }
+    return i < count;
 }
 
 void ring_heard_of(struct ring *ring, const struct vnode *vnode) {
@@ -592,8 +589,7 @@ bool ring_is_asking_for_experiment(const struct ring *ring, struct address *ret_
 }
 
 /*
- * How many there are, from how dense they are where we look: ring_estimated_size() and ring_estimated_nodes()
- * of ring.h.
+ * How many there are, from how dense they are where we look: ring_estimated_size() of ring.h.
  *
  * A place knows a stretch of the circle: its chain, itself, its list. If the stretch meets itself the
  * number is exact. Else each finger adds the stretch of the list that its owner named with it: with eight
@@ -666,21 +662,4 @@ uint64_t ring_estimated_size(const struct ring *ring) {
         }
     }
     return sum.length > 0 ? (uint64_t)(sum.vnodes_count / sum.length + 0.5) : 1;
-}
-
-/* By how many of the places that we have heard of are the first of their node. */
-uint64_t ring_estimated_nodes(const struct ring *ring) {
-    if (ring->mode != MODE_CHORD) {
-        return ring->vnodes[0].is_member ? ring->small.nodes_count + 1u : 0;
-    }
-    uint64_t vnodes = ring->config.vnodes_count;
-    uint64_t firsts = 1;
-    for (uint32_t i = 0; i < ring->table.count; i++) {
-        const struct vnode *vnode = &ring->table.entries[ring->table.order[i]].vnode;
-        if (!ring_is_own(ring, vnode)) {
-            vnodes++;
-            firsts += vnode->index == 0;
-        }
-    }
-    return (ring_estimated_size(ring) * firsts + vnodes / 2) / vnodes;
 }

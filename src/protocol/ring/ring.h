@@ -156,19 +156,8 @@ uint32_t ring_known_count(const struct ring *ring);
 struct ring_known ring_known_at(const struct ring *ring, uint32_t position);
 bool ring_know(const struct ring *ring, struct ring_id id, struct ring_known *ret_known);
 
-/* Places in the whole ring, and machines: exact if our lists go round, else from their density. */
+/* Places in the whole ring: exact if our lists go round, else from their density. */
 uint64_t ring_estimated_size(const struct ring *ring);
-uint64_t ring_estimated_nodes(const struct ring *ring);
-
-/* ---- holders ---- */
-
-/*
- * The places that should hold a key: its owner's and those of the next nodes behind it, `count` in all, of
- * each node only the first (a machine with many places is still one machine). Told from our own lists;
- * 0 if they do not reach so far, then RING_FIND must ask. Fewer than `count` only if the ring has
- * fewer nodes.
- */
-unsigned ring_holders(const struct ring *ring, struct ring_id key, unsigned count, struct vnode *vnodes);
 
 /*
  * The keys in (from, to] are those for which this place is the one of ours among the `copies` holders; from

@@ -2,15 +2,6 @@
 
 enum { IPV6_NETWORK_SIZE = 8 }; /* a /64 is what one customer gets */
 
-static struct ring_id id_of_digest(const uint8_t digest[RING_ID_SIZE]) {
-    struct ring_id id = {0};
-    for (unsigned i = 0; i < 8; i++) {
-        id.high = id.high << 8 | digest[i];
-        id.low = id.low << 8 | digest[8 + i];
-    }
-    return id;
-}
-
 struct ring_id ring_id_of_node(struct sha256 *sha256, const struct address *address, uint8_t virtual_index) {
     uint8_t text[17] = {0};
     size_t ip_size = address_is_ipv4(address) ? sizeof address->ip : IPV6_NETWORK_SIZE;
@@ -18,17 +9,22 @@ struct ring_id ring_id_of_node(struct sha256 *sha256, const struct address *addr
     text[sizeof text - 1] = virtual_index;
     uint8_t digest[SHA256_SIZE];
     sha256_digest(sha256, bytes_of(text, sizeof text), digest);
-    return id_of_digest(digest);
+    return ring_id_read(digest);
 }
 
 struct ring_id ring_id_of_key(struct sha256 *sha256, struct bytes key) {
     uint8_t digest[SHA256_SIZE];
     sha256_digest(sha256, key, digest);
-    return id_of_digest(digest);
+    return ring_id_read(digest);
 }
 
 struct ring_id ring_id_read(const uint8_t bytes[RING_ID_SIZE]) {
-    return id_of_digest(bytes);
+    struct ring_id id = {0};
+    for (unsigned i = 0; i < 8; i++) {
+        id.high = id.high << 8 | bytes[i];
+        id.low = id.low << 8 | bytes[8 + i];
+    }
+    return id;
 }
 
 void ring_id_write(struct ring_id id, uint8_t out[RING_ID_SIZE]) {

@@ -33,8 +33,8 @@ struct throttle {
 };
 
 struct ring {
-    struct ring_config config;
     struct arena arena; /* of everything below and of this */
+    struct ring_config config;
     struct sha256 sha256;
     struct prng prng;
     uint64_t secret; /* of tokens */
@@ -78,6 +78,9 @@ bool ring_is_own(const struct ring *ring, const struct vnode *vnode);
 
 /* 0.5 to 1.5 times. */
 uint64_t ring_jitter(struct ring *ring, uint64_t us);
+
+/* Is a place of the same node among them? */
+bool vnodes_have_node(const struct vnode *vnodes, unsigned count, const struct vnode *vnode);
 
 static inline bool vnode_equal(const struct vnode *a, const struct vnode *b) {
     return ring_id_equal(a->id, b->id) && address_equal(&a->peer.address, &b->peer.address);

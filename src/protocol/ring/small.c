@@ -33,10 +33,6 @@ struct small_node *small_find(struct ring *ring, const struct address *address) 
     return small_find_node(ring->small.nodes, ring->small.nodes_count, address);
 }
 
-static bool small_is_self(const struct ring *ring, const struct address *address) {
-    return address_equal(&ring->config.self.address, address);
-}
-
 /* The lists of one of our places, from all places in order. */
 static void install_vnode(struct ring *ring, struct chord *chord, const struct circle *circle) {
     unsigned at = circle_at_or_after(circle, chord->self.id);
@@ -97,7 +93,7 @@ bool small_add(struct ring *ring, const struct small_node *node) {
 /* True if it will be asked. */
 static bool add_candidate(struct ring *ring, const struct vnode *vnode) {
     struct small *small = &ring->small;
-    if (small_is_self(ring, &vnode->peer.address) || small_find(ring, &vnode->peer.address) != NULL) {
+    if (ring_is_own(ring, vnode) || small_find(ring, &vnode->peer.address) != NULL) {
         return false;
     }
     if (small_find_node(small->candidates, small->candidates_count, &vnode->peer.address) != NULL) {
@@ -144,7 +140,7 @@ void small_join(struct ring *ring, const struct vnode *contacts, uint32_t contac
     small->contacts_count = 0;
     memset(small->is_contact_open, 0, sizeof small->is_contact_open);
     for (uint32_t i = 0; i < contacts_count && i < SMALL_CANDIDATES_MAX; i++) {
-        if (!small_is_self(ring, &contacts[i].peer.address)) {
+        if (!ring_is_own(ring, &contacts[i])) {
             small->contacts[small->contacts_count++] = contacts[i];
             if (ring->mode == MODE_SMALL) { /* it may be of a part that was lost */
                 add_candidate(ring, &contacts[i]);
@@ -267,8 +263,8 @@ static bool is_same_table(const struct ring *ring, const struct message *message
 /* Are all nodes of its ring known to us? Then its Chord is what is left of our own ring. */
 static bool is_part_of_ours(struct ring *ring, const struct message *message) {
     for (unsigned i = 1; i < message->vnodes_count; i++) {
-        const struct address *address = &message->vnodes[i].peer.address;
-        if (!small_is_self(ring, address) && small_find(ring, address) == NULL) {
+        const struct vnode *vnode = &message->vnodes[i];
+        if (!ring_is_own(ring, vnode) && small_find(ring, &vnode->peer.address) == NULL) {
             return false;
         }
     }
@@ -283,7 +279,7 @@ void small_meet(struct ring *ring, const struct vnode *stranger) {
 
 void small_on_ask_nodes(struct ring *ring, const struct event *event, const struct message *message) {
     if (message->vnodes_count == 0 || !address_equal(&event->from, &message->vnodes[0].peer.address) ||
-        small_is_self(ring, &event->from)) {
+        ring_is_own(ring, &message->vnodes[0])) {
         return;
     }
     if (ring->mode != MODE_CHORD) {
@@ -304,6 +300,14 @@ void small_on_ask_nodes(struct ring *ring, const struct event *event, const stru
     }
 }
 
+/* NULL: it is not in the table. */
+static void drop_node(struct ring *ring, struct small_node *node) {
+    if (node != NULL) {
+        remove_node(ring->small.nodes, &ring->small.nodes_count, node);
+        small_changed(ring);
+    }
+}
+
 /* What it says of itself; a node that has a place of another is left out until it has others. */
 static void take_node(struct ring *ring, const struct small_node *heard, bool is_joining) {
     struct small *small = &ring->small;
@@ -311,10 +315,7 @@ static void take_node(struct ring *ring, const struct small_node *heard, bool is
     bool is_new =
         node == NULL || node->vnodes_count != heard->vnodes_count || node->first.index != heard->first.index;
     if (is_new && taken_is_known(ring, heard)) {
-        if (node != NULL) {
-            remove_node(small->nodes, &small->nodes_count, node);
-            small_changed(ring);
-        }
+        drop_node(ring, node);
     } else if (node == NULL && (!is_joining || small->nodes_count < ring->config.list_size)) {
         if (small_add(ring, heard)) {
             small_changed(ring);
@@ -327,15 +328,11 @@ static void take_node(struct ring *ring, const struct small_node *heard, bool is
 }
 
 static void heard_table(struct ring *ring, const struct query *query, const struct message *answer) {
-    struct small *small = &ring->small;
     struct small_node heard = {.first = answer->vnodes[0], .vnodes_count = answer->nodes_vnodes_count[0]};
     bool is_joining = answer->status == MODE_JOINING;
     struct small_node *node = small_find(ring, &query->to.peer.address);
     if (taken_on_node(ring, &heard, !is_joining)) {
-        if (node != NULL) {
-            remove_node(small->nodes, &small->nodes_count, node);
-            small_changed(ring);
-        }
+        drop_node(ring, node);
         return;
     }
     take_node(ring, &heard, is_joining);
@@ -400,10 +397,7 @@ void small_answered(struct ring *ring, const struct query *query, const struct m
     }
     struct small_node *node = small_find(ring, address);
     if (answer == NULL || answer->status == MODE_IDLE) {
-        if (node != NULL) {
-            remove_node(small->nodes, &small->nodes_count, node);
-            small_changed(ring);
-        }
+        drop_node(ring, node);
         return;
     }
     if (answer->vnodes_count == 0 || !address_equal(&answer->vnodes[0].peer.address, address)) {

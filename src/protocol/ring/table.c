@@ -18,14 +18,11 @@ enum err table_init(struct table *table, struct arena *arena, uint32_t capacity,
         }
         table->prefix_mask = buckets_count - 1;
         table->prefix_counts = arena_take_array(arena, buckets_count, sizeof *table->prefix_counts);
-        if (table->prefix_counts == NULL) {
-            return ERR_MEMORY;
-        }
     }
     table->entries = arena_take_array(arena, capacity, sizeof *table->entries);
     table->order = arena_take_array(arena, capacity, sizeof *table->order);
     table->free = arena_take_array(arena, capacity, sizeof *table->free);
-    if (table->entries == NULL || table->order == NULL || table->free == NULL) {
+    if (arena->is_short) {
         return ERR_MEMORY;
     }
     for (uint32_t i = 0; i < capacity; i++) {
