@@ -42,9 +42,13 @@ static inline struct bytes peer_key(const struct peer *peer) {
     return bytes_of(peer->key, PEER_KEY_SIZE);
 }
 
+static inline bool peer_key_equal(const uint8_t a[PEER_KEY_SIZE], const uint8_t b[PEER_KEY_SIZE]) {
+    return memcmp(a, b, PEER_KEY_SIZE) == 0;
+}
+
 /* The same node, whatever address it has. */
 static inline bool peer_same_key(const struct peer *a, const struct peer *b) {
-    return memcmp(a->key, b->key, PEER_KEY_SIZE) == 0;
+    return peer_key_equal(a->key, b->key);
 }
 
 static inline bool peer_equal(const struct peer *a, const struct peer *b) {

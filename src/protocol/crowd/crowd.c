@@ -84,21 +84,15 @@ static enum err crowd_init(struct crowd *crowd, const struct crowd_config *confi
     prng_init(&crowd->prng, config->seed);
     crowd->secret = prng_u64(&crowd->prng);
     view_init(&crowd->view, &config->self, config->view_size);
-    enum err err = overlay_init(crowd);
-    return err != ERR_OK ? err : locate_init(crowd);
+    overlay_init(crowd);
+    locate_init(crowd);
+    return crowd->arena.is_short ? ERR_MEMORY : ERR_OK;
 }
 
 enum err crowd_new(const struct crowd_config *given, struct crowd **ret_crowd) {
     struct crowd_config config = with_defaults(given);
-    struct arena arena;
-    arena_init(&arena, MEMORY_SIZE_MAX);
-    struct crowd *crowd = arena_take(&arena, sizeof *crowd);
-    if (crowd == NULL) {
-        arena_done(&arena);
-        return ERR_MEMORY;
-    }
-    crowd->arena = arena;
-    enum err err = crowd_init(crowd, &config);
+    struct crowd *crowd = arena_new(sizeof *crowd, MEMORY_SIZE_MAX);
+    enum err err = crowd == NULL ? ERR_MEMORY : crowd_init(crowd, &config);
     if (err != ERR_OK) {
         crowd_free(crowd);
         return err;
@@ -108,11 +102,7 @@ enum err crowd_new(const struct crowd_config *given, struct crowd **ret_crowd) {
 }
 
 void crowd_free(struct crowd *crowd) {
-    if (crowd == NULL) {
-        return;
-    }
-    struct arena arena = crowd->arena; /* the crowd itself is in it */
-    arena_done(&arena);
+    arena_free(crowd);
 }
 
 size_t crowd_actions_max(const struct crowd_config *given) {

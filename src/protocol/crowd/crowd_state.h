@@ -14,8 +14,8 @@
 #include "protocol/crowd/view.h"
 
 struct crowd {
-    struct crowd_config config; /* defaults filled in */
     struct arena arena;         /* of everything below and of this */
+    struct crowd_config config; /* defaults filled in */
     struct prng prng;
     uint64_t secret; /* of tokens and buckets */
     struct view view;

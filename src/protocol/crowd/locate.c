@@ -277,7 +277,7 @@ static uint32_t slots_count(const struct crowd_config *config) {
     return count;
 }
 
-static bool locate_seen_init(struct locate_seen *seen, const struct crowd_config *config, uint64_t secret,
+static void locate_seen_init(struct locate_seen *seen, const struct crowd_config *config, uint64_t secret,
                              struct arena *arena) {
     ASSERT(config->seen_max > 0 && config->seen_max < 1u << 28);
     uint32_t count = slots_count(config);
@@ -293,7 +293,6 @@ static bool locate_seen_init(struct locate_seen *seen, const struct crowd_config
         seen->copies =
             arena_take_array(arena, (size_t)config->seen_max * seen->copies_max, sizeof *seen->copies);
     }
-    return seen->queries != NULL && seen->slots != NULL && (seen->copies_max == 0 || seen->copies != NULL);
 }
 
 /* ---- by id ---- */
@@ -367,7 +366,7 @@ size_t locate_actions_max(const struct crowd_config *config) {
     return config->waiting_max + (UNITS_MAX + 2) * CROWD_FANOUT_MAX;
 }
 
-static bool locate_take_memory(struct crowd *crowd) {
+static void locate_take_memory(struct crowd *crowd) {
     struct locate *locate = &crowd->locate;
     const struct crowd_config *config = &crowd->config;
     struct arena *arena = &crowd->arena;
@@ -382,13 +381,10 @@ static bool locate_take_memory(struct crowd *crowd) {
         locate->peers_full_at_us =
             arena_take_array(arena, LOCATE_BUCKETS_COUNT, sizeof *locate->peers_full_at_us);
     }
-    return locate_seen_init(&locate->seen, config, crowd->secret, arena) && locate->searches != NULL &&
-           locate->tasks != NULL && locate->order != NULL &&
-           (config->is_unlimited ||
-            (locate->wanted != NULL && locate->absent.entries != NULL && locate->peers_full_at_us != NULL));
+    locate_seen_init(&locate->seen, config, crowd->secret, arena);
 }
 
-enum err locate_init(struct crowd *crowd) {
+void locate_init(struct crowd *crowd) {
     const struct crowd_config *config = &crowd->config;
     ASSERT(config->searches_max > 0 && config->waiting_max > 0 && config->waiting_max < 1u << 20);
     ASSERT(config->fanout > 0 && config->fanout <= CROWD_FANOUT_MAX);
@@ -396,13 +392,10 @@ enum err locate_init(struct crowd *crowd) {
     ASSERT(config->ttl_last <= CROWD_TTL_CAP && config->tries_at_last > 0);
     ASSERT(config->ttl_cap > 0 && config->peer_rate > 0 && config->total_rate > 0);
     crowd->locate = (struct locate){.due_us = STEP_NEVER_US};
-    if (!locate_take_memory(crowd)) {
-        return ERR_MEMORY;
-    }
-    for (uint32_t i = 0; i < config->waiting_max; i++) {
+    locate_take_memory(crowd);
+    for (uint32_t i = 0; i < config->waiting_max && crowd->locate.order != NULL; i++) {
         crowd->locate.order[i] = i;
     }
-    return ERR_OK;
 }
 
 /* ---- for the other files ---- */

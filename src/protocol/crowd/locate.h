@@ -39,7 +39,7 @@ enum { LOCATE_FINDINGS_MAX = 8 };
 
 /* How many actions one step appends at most. */
 size_t locate_actions_max(const struct crowd_config *config);
-enum err locate_init(struct crowd *crowd) MUST_CHECK; /* allocates from crowd->arena; crowd->secret is set */
+void locate_init(struct crowd *crowd); /* crowd->secret is set */
 
 void locate_find(struct crowd *crowd, uint64_t number, struct bytes wish);
 void locate_enough(struct crowd *crowd, uint64_t number);

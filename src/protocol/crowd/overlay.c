@@ -326,22 +326,15 @@ enum {
     AMPLIFICATION_MAX = 3,
 };
 
-enum err overlay_init(struct crowd *crowd) {
+void overlay_init(struct crowd *crowd) {
     struct overlay *overlay = &crowd->overlay;
     const struct crowd_config *config = &crowd->config;
     if (config->kind == CROWD_PROOFS) {
         overlay->newcomers = arena_take_array(&crowd->arena, config->view_size, sizeof *overlay->newcomers);
-        if (overlay->newcomers == NULL) {
-            return ERR_MEMORY;
-        }
     }
     if (!config->is_unlimited) {
         overlay->buckets = arena_take(&crowd->arena, sizeof *overlay->buckets);
-        if (overlay->buckets == NULL) {
-            return ERR_MEMORY;
-        }
     }
-    return ERR_OK;
 }
 
 size_t overlay_actions_max(const struct crowd_config *config) {

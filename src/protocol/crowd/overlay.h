@@ -70,7 +70,7 @@ struct overlay {
     struct overlay_buckets *buckets; /* NULL: is_unlimited */
 };
 
-enum err overlay_init(struct crowd *crowd) MUST_CHECK; /* allocates from crowd->arena */
+void overlay_init(struct crowd *crowd);
 void overlay_start(struct crowd *crowd);
 void overlay_join(struct crowd *crowd, struct bytes contacts);
 void overlay_receive(struct crowd *crowd, const struct event *event, const struct crowd_message *message);

@@ -260,7 +260,7 @@ static struct group_config with_defaults(const struct group_config *given) {
     return config;
 }
 
-static bool take_mastership(struct group *group) {
+static void take_mastership(struct group *group) {
     struct group_mastership *master = &group->master;
     master->costs = arena_take(&group->arena, sizeof *master->costs);
     master->next_costs = arena_take(&group->arena, sizeof *master->next_costs);
@@ -268,11 +268,9 @@ static bool take_mastership(struct group *group) {
     master->graph = arena_take(&group->arena, sizeof *master->graph);
     master->is_leaving = arena_take_array(&group->arena, GROUP_MEMBERS_MAX, sizeof *master->is_leaving);
     master->arrivals = arena_take_array(&group->arena, GROUP_MEMBERS_MAX, sizeof *master->arrivals);
-    return master->costs != NULL && master->next_costs != NULL && master->work != NULL &&
-           master->graph != NULL && master->is_leaving != NULL && master->arrivals != NULL;
 }
 
-static bool group_take_memory(struct group *group) {
+static void group_take_memory(struct group *group) {
     struct arena *arena = &group->arena;
     struct group_flood *flood = &group->flood;
     group->topology = arena_take(arena, sizeof *group->topology);
@@ -283,21 +281,15 @@ static bool group_take_memory(struct group *group) {
     flood->document = arena_take(arena, GROUP_DOCUMENT_SIZE_MAX);
     flood->arriving = arena_take(arena, (size_t)GROUP_PIECES_MAX * GROUP_PIECE_SIZE);
     flood->targets = arena_take_array(arena, (size_t)2 * GROUP_MEMBERS_MAX, sizeof *flood->targets);
-    return group->topology != NULL && group->draft != NULL && group->members != NULL &&
-           group->members_before != NULL && group->former != NULL && flood->document != NULL &&
-           flood->arriving != NULL && flood->targets != NULL && take_mastership(group);
+    take_mastership(group);
 }
 
 enum err group_new(const struct group_config *given, struct group **ret_group) {
     struct group_config config = with_defaults(given);
-    struct arena arena;
-    arena_init(&arena, MEMORY_SIZE_MAX);
-    struct group *group = arena_take(&arena, sizeof *group);
+    struct group *group = arena_new(sizeof *group, MEMORY_SIZE_MAX);
     if (group == NULL) {
-        arena_done(&arena);
         return ERR_MEMORY;
     }
-    group->arena = arena;
     group->config = config;
     group->position = GROUP_NOWHERE;
     prng_init(&group->prng, config.seed);
@@ -305,7 +297,10 @@ enum err group_new(const struct group_config *given, struct group **ret_group) {
     if (config.neighbours_count > 0) {
         group->mode = GROUP_FIXED;
         memcpy(group->fixed, config.neighbours, config.neighbours_count * sizeof *config.neighbours);
-    } else if (!group_take_memory(group)) {
+    } else {
+        group_take_memory(group);
+    }
+    if (group->arena.is_short) {
         group_free(group);
         return ERR_MEMORY;
     }
@@ -314,11 +309,7 @@ enum err group_new(const struct group_config *given, struct group **ret_group) {
 }
 
 void group_free(struct group *group) {
-    if (group == NULL) {
-        return;
-    }
-    struct arena arena = group->arena; /* the group itself is in it */
-    arena_done(&arena);
+    arena_free(group);
 }
 
 /* Once to all neighbours in answer to an event, once because it is time; pieces; and some. */
@@ -376,29 +367,6 @@ uint64_t group_spread(struct group *group, uint64_t period_us) {
 
 /* ---- messages ---- */
 
-static void receive_member(struct group *group, const struct event *event,
-                           const struct group_message *message) {
-    switch ((enum group_message_kind)message->kind) {
-    case GROUP_MESSAGE_REQUEST:
-        group_join_on_request(group, event, message);
-        break;
-    case GROUP_MESSAGE_ECHO:
-        group_answer(group, event, GROUP_MESSAGE_ECHOED, message->number);
-        break;
-    case GROUP_MESSAGE_REPORT:
-        group_master_on_report(group, event, message);
-        break;
-    case GROUP_MESSAGE_PULSE:
-        group_succession_on_pulse(group, event, message);
-        break;
-    case GROUP_MESSAGE_LEAVE:
-        group_master_on_leave(group, event, message);
-        break;
-    default:
-        ASSERT(false); /* receive() takes the others */
-    }
-}
-
 /* A node that takes itself for a member is told that it is none, in fewer bytes than it sent. */
 static void receive_stranger(struct group *group, const struct event *event,
                              const struct group_message *message) {
@@ -409,52 +377,40 @@ static void receive_stranger(struct group *group, const struct event *event,
     }
 }
 
+static void group_on_echo(struct group *group, const struct event *event,
+                          const struct group_message *message) {
+    group_answer(group, event, GROUP_MESSAGE_ECHOED, message->number);
+}
+
+/* What is done with each kind, and whether only members may say it. */
+static const struct {
+    void (*take)(struct group *group, const struct event *event, const struct group_message *message);
+    bool is_of_members;
+} receivers[GROUP_MESSAGE_KINDS_END] = {
+    [GROUP_MESSAGE_JOIN] = {group_join_on_join, false},
+    [GROUP_MESSAGE_CHALLENGE] = {group_join_on_challenge, false},
+    [GROUP_MESSAGE_TAKEN] = {group_join_on_taken, false},
+    [GROUP_MESSAGE_REFUSED] = {group_join_on_refused, false},
+    [GROUP_MESSAGE_REQUEST] = {group_join_on_request, true},
+    [GROUP_MESSAGE_ECHO] = {group_on_echo, true},
+    [GROUP_MESSAGE_ECHOED] = {group_measure_on_echoed, false},
+    [GROUP_MESSAGE_STRANGER] = {group_join_on_stranger, false},
+    [GROUP_MESSAGE_REPORT] = {group_master_on_report, true},
+    [GROUP_MESSAGE_REPORTED] = {group_measure_on_reported, false},
+    [GROUP_MESSAGE_PIECE] = {group_flood_on_piece, false},
+    [GROUP_MESSAGE_ACK] = {group_flood_on_ack, false},
+    [GROUP_MESSAGE_PULSE] = {group_succession_on_pulse, true},
+    [GROUP_MESSAGE_LEAVE] = {group_master_on_leave, true},
+    [GROUP_MESSAGE_LEFT] = {group_join_on_left, false},
+};
+
 static void receive(struct group *group, const struct event *event, const struct group_message *message,
                     uint32_t position) {
-    switch ((enum group_message_kind)message->kind) {
-    case GROUP_MESSAGE_JOIN:
-        group_join_on_join(group, event, message);
-        break;
-    case GROUP_MESSAGE_CHALLENGE:
-        group_join_on_challenge(group, event, message);
-        break;
-    case GROUP_MESSAGE_TAKEN:
-        group_join_on_taken(group, event, message);
-        break;
-    case GROUP_MESSAGE_REFUSED:
-        group_join_on_refused(group, event, message);
-        break;
-    case GROUP_MESSAGE_ECHOED:
-        group_measure_on_echoed(group, event, message);
-        break;
-    case GROUP_MESSAGE_STRANGER:
-        group_join_on_stranger(group, event, message);
-        break;
-    case GROUP_MESSAGE_REPORTED:
-        group_measure_on_reported(group, event, message);
-        break;
-    case GROUP_MESSAGE_PIECE:
-        group_flood_on_piece(group, event, message);
-        break;
-    case GROUP_MESSAGE_ACK:
-        group_flood_on_ack(group, event, message);
-        break;
-    case GROUP_MESSAGE_LEFT:
-        group_join_on_left(group, event, message);
-        break;
-    case GROUP_MESSAGE_REQUEST:
-    case GROUP_MESSAGE_ECHO:
-    case GROUP_MESSAGE_REPORT:
-    case GROUP_MESSAGE_PULSE:
-    case GROUP_MESSAGE_LEAVE:
-        if (position == GROUP_NOWHERE || group->mode != GROUP_MEMBER) {
-            receive_stranger(group, event, message);
-        } else {
-            receive_member(group, event, message);
-        }
-        break;
-    case GROUP_MESSAGE_KINDS_END:
-        ASSERT(false);
+    bool is_member = position != GROUP_NOWHERE && group->mode == GROUP_MEMBER;
+    if (receivers[message->kind].is_of_members && !is_member) {
+        receive_stranger(group, event, message);
+    } else {
+        receivers[message->kind].take(group, event, message);
     }
 }
 
@@ -662,8 +618,4 @@ uint32_t group_sequence(const struct group *group) {
 const struct peer *group_master(const struct group *group) {
     const struct topology *topology = group_topology(group);
     return topology == NULL ? NULL : &topology->members[0];
-}
-
-bool group_has_member(const struct group *group, const struct peer *peer) {
-    return group->mode != GROUP_FIXED && group_find(group, peer) != GROUP_NOWHERE;
 }

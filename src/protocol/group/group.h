@@ -191,7 +191,4 @@ const struct peer *group_master(const struct group *group); /* NULL if there is 
 /* Our neighbours in it, or those that are configured. Returns how many, at most count_max. */
 size_t group_neighbours(const struct group *group, struct group_neighbour *out, size_t count_max);
 
-/* Is it a member, by what holds? */
-bool group_has_member(const struct group *group, const struct peer *peer);
-
 #endif

@@ -193,26 +193,22 @@ static bool is_signed(const struct group *group, struct bytes document, const st
                           document.data + size);
 }
 
-static bool document_is_key(const uint8_t a[PEER_KEY_SIZE], const uint8_t b[PEER_KEY_SIZE]) {
-    return memcmp(a, b, PEER_KEY_SIZE) == 0;
-}
-
 /* May this key sign a newer document than ours? See group.h. */
 static bool may_sign(const struct group *group, const struct parsed *parsed) {
     const struct group_joining *joining = &group->joining;
     const struct topology *topology = group->topology;
     const uint8_t *signer = parsed->signer;
-    if (document_is_key(signer, group->config.founder)) {
+    if (peer_key_equal(signer, group->config.founder)) {
         return true;
     }
-    if (group->mode == GROUP_JOINING && joining->has_master && document_is_key(signer, joining->master)) {
+    if (group->mode == GROUP_JOINING && joining->has_master && peer_key_equal(signer, joining->master)) {
         return true;
     }
     if (topology->members_count == 0) {
         return false;
     }
     if (parsed->version.term == group->version.term) {
-        return document_is_key(signer, topology->members[0].key);
+        return peer_key_equal(signer, topology->members[0].key);
     }
     if (group_find_key(topology, signer) == GROUP_NOWHERE && !group_is_former(group, signer)) {
         return false;
@@ -235,7 +231,7 @@ static void change_mode(struct group *group, bool was_master) {
     }
     if (group->mode == GROUP_MEMBER && !group->joining.is_leaving) {
         outbox_notice(group->out, GROUP_OUT, (struct bytes){0});
-        group_join_again(group, &group->topology->members[0]);
+        group_join_through(group, &group->topology->members[0]);
     } else if (group->mode == GROUP_MEMBER) {
         group->mode = GROUP_IDLE;
     }
@@ -337,7 +333,7 @@ void group_document_restore(struct group *group, struct bytes document) {
     group->mode = GROUP_MEMBER;
     if (group->position ==
         GROUP_NOWHERE) { /* dropped, or our address has changed: a node that left saved nothing */
-        group_join_again(group, &group->topology->members[0]);
+        group_join_through(group, &group->topology->members[0]);
     } else if (group->position == 0) {
         group_master_begin(group);
     }

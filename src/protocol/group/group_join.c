@@ -17,7 +17,7 @@ enum {
 
 /* ---- the node that joins ---- */
 
-static void join_begin(struct group *group, const struct peer *contact) {
+void group_join_through(struct group *group, const struct peer *contact) {
     struct group_joining *joining = &group->joining;
     joining->contact = *contact;
     joining->contact_first = *contact;
@@ -41,12 +41,8 @@ void group_join_begin(struct group *group, struct bytes bytes) {
     memcpy(joining->papers, papers.data, papers.size);
     joining->papers_size = papers.size;
     if (group->mode != GROUP_MEMBER) {
-        join_begin(group, &contact);
+        group_join_through(group, &contact);
     }
-}
-
-void group_join_again(struct group *group, const struct peer *contact) {
-    join_begin(group, contact);
 }
 
 static void send_join(struct group *group) {
@@ -156,7 +152,7 @@ void group_join_on_stranger(struct group *group, const struct event *event,
     }
     if (yields || is_out) {
         outbox_notice(group->out, GROUP_OUT, (struct bytes){0});
-        group_join_again(group, &from);
+        group_join_through(group, &from);
     }
 }
 

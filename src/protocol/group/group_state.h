@@ -156,8 +156,8 @@ struct group_succession {
 };
 
 struct group {
-    struct group_config config; /* defaults filled in */
     struct arena arena;         /* of everything below and of this */
+    struct group_config config; /* defaults filled in */
     struct prng prng;
     uint64_t secret; /* of tokens */
     enum group_mode mode;
@@ -240,7 +240,7 @@ bool group_measure_is_asked(struct group *group, const struct peer *who, uint64_
 /* ---- group_join.c ---- */
 
 void group_join_begin(struct group *group, struct bytes bytes);
-void group_join_again(struct group *group, const struct peer *contact);
+void group_join_through(struct group *group, const struct peer *contact);
 void group_join_leave(struct group *group);
 void group_join_tick(struct group *group);
 void group_join_on_join(struct group *group, const struct event *event, const struct group_message *message);
