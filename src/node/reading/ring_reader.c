@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "node/crowd/crowd_reader.h"
 #include "node/reading/ring_reader_state.h"
-#include "store/backend/backend_read_only.h"
 
 enum { AT_ONCE_MAX = 64 };
 
@@ -602,11 +601,6 @@ static const struct backend_table ring_table = {
     .close = close_backend,
     .session_open = open_session,
     .session_close = close_session,
-    .ask = backend_read_only_ask,
-    .answer = backend_read_only_answer,
-    .put = backend_read_only_put,
-    .submit = backend_read_only_submit,
-    .remove = backend_read_only_remove,
     .get = reader_get,
     .get_record = get_record,
     .get_request = get_request,
@@ -616,7 +610,6 @@ static const struct backend_table ring_table = {
     .blocks_open = blocks_open,
     .blocks_next = blocks_next,
     .cursor_close = ring_reader_cursor_close,
-    .drain = backend_read_only_drain,
     .stat = stat_backend,
 };
 

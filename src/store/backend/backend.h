@@ -34,6 +34,8 @@ struct backend_stat {
 
 typedef void backend_done(void *context, enum err err, const struct stored *stored);
 
+/* A backend that is only read from (a guest, a mirrored volume) has none of ask, answer, put, submit, remove
+ * and drain. */
 struct backend_table {
     void (*close)(struct backend *backend);
     enum err (*session_open)(struct backend *backend, struct backend_session **ret_session);

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "store/backend/backend_local.h"
-#include "store/backend/backend_read_only.h"
 
 struct mirrored_holding {
     struct backend *local;
@@ -296,11 +295,6 @@ static const struct backend_table mirrored_table = {
     .close = close_backend,
     .session_open = open_session,
     .session_close = close_session,
-    .ask = backend_read_only_ask,
-    .answer = backend_read_only_answer,
-    .put = backend_read_only_put,
-    .submit = backend_read_only_submit,
-    .remove = backend_read_only_remove,
     .get = get,
     .get_record = get_record,
     .get_request = get_request,
@@ -310,7 +304,6 @@ static const struct backend_table mirrored_table = {
     .blocks_open = open_blocks,
     .blocks_next = next_block,
     .cursor_close = close_cursor,
-    .drain = backend_read_only_drain,
     .stat = stat_holding,
 };
 

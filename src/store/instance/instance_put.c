@@ -271,6 +271,9 @@ enum err instance_remove(struct instance_session *session, const struct key *key
     if (err != ERR_OK) {
         return err;
     }
+    if (backend->backend->table->remove == NULL) {
+        return err_set(detail, ERR_UNSUPPORTED, "what others keep is only read from here");
+    }
     err = backend->backend->table->remove(backend, key, detail);
     return instance_note(session->instance, index, err, detail);
 }
