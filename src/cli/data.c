@@ -173,13 +173,13 @@ static int open_data(struct data *data, struct cli *cli, const char *option, con
     struct instance_config config = {
         .directory = data->directory,
         .must_exist = access != DATA_WRITE && access != DATA_SERVE,
-        .is_rebuilding = access == DATA_REBUILD,
-        .progress = opening->rebuild != NULL ? data_show_progress : NULL,
-        .progress_context = opening->rebuild,
-        .user_agent = bytes_of_string(opening->user_agent != NULL ? opening->user_agent : ""),
-        .robots = bytes_of_string(opening->robots != NULL ? opening->robots : ""),
-        .level = opening->level,
-        .linger_us = opening->linger_us,
+        .volume = {.is_rebuilding = access == DATA_REBUILD,
+                   .progress = opening->rebuild != NULL ? data_show_progress : NULL,
+                   .progress_context = opening->rebuild,
+                   .user_agent = bytes_of_string(opening->user_agent != NULL ? opening->user_agent : ""),
+                   .robots = bytes_of_string(opening->robots != NULL ? opening->robots : ""),
+                   .level = opening->level,
+                   .linger_us = opening->linger_us},
     };
     struct err_detail detail = {0};
     enum err err = instance_open(&config, &data->instance, &detail);

@@ -111,7 +111,7 @@ static void each_volume_is_repaired_where_it_is_damaged(void **state) {
     }
     expect_sound(fixture);
     fixture_close(fixture);
-    fixture->config.is_rebuilding = true;
+    fixture->config.volume.is_rebuilding = true;
     fixture_open(fixture);
     expect_sound(fixture);
     assert_int_equal(captures_count(fixture), 2 * FIXTURE_VOLUMES_COUNT);
@@ -133,7 +133,7 @@ static void a_document_on_another_volume_is_repaired_there(void **state) {
     volume_writer_free(writer);
     flip(fixture, &here); /* volume 0 forgets it with its index, and keeps the revisit */
     fixture_close(fixture);
-    fixture->config.is_rebuilding = true;
+    fixture->config.volume.is_rebuilding = true;
     fixture_open(fixture);
     fixture_capture(fixture, "http://example.org/behind", 1, "behind", 7);
     flip(fixture, &there);

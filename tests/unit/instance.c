@@ -147,7 +147,7 @@ static void find_collision(char first[32], char second[32]) {
 static void compares_bytes_where_digests_collide(void **state) {
     struct fixture *fixture = *state;
     char bodies[2][32];
-    fixture->config.digest_bits = 8;
+    fixture->config.volume.digest_bits = 8;
     fixture_reopen(fixture);
     find_collision(bodies[0], bodies[1]);
     struct document documents[2] = {{.body = bytes_of_string(bodies[0]), .time_us = 1},
@@ -318,7 +318,7 @@ static void move_segment(const struct fixture *fixture, size_t from, const char 
 
 static void finds_the_document_of_a_revisit_on_another_volume(void **state) {
     struct fixture *fixture = *state;
-    fixture->config.segment_size_max = 1; /* a new segment soon */
+    fixture->config.volume.segment_size_max = 1; /* a new segment soon */
     fixture_reopen(fixture);
     struct stored first = fixture_capture(fixture, "http://example.org/first", 1, "the same", 3);
     uint32_t segment = first.location.segment;
@@ -331,7 +331,7 @@ static void finds_the_document_of_a_revisit_on_another_volume(void **state) {
     assert_true(revisit.is_duplicate);
     fixture_close(fixture);
     move_segment(fixture, 1, "00000001.warc.zst", 2, "00000099.warc.zst");
-    fixture->config.is_rebuilding = true;
+    fixture->config.volume.is_rebuilding = true;
     fixture_open(fixture);
 
     struct merge *merge;

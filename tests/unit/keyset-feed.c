@@ -274,9 +274,9 @@ static void an_index_that_was_made_again_changes_nothing(void **state) {
     }
     follower_run(&follower);
     follower_close(&follower);
-    fixture->config.is_rebuilding = true;
+    fixture->config.volume.is_rebuilding = true;
     fixture_reopen(fixture);
-    fixture->config.is_rebuilding = false;
+    fixture->config.volume.is_rebuilding = false;
     follower = follower_open(fixture, POSITION_BY_URL);
     store(fixture, 30);
     follower_run(&follower);

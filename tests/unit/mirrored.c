@@ -27,7 +27,7 @@ static enum err try_open(struct fixture *fixture, unsigned version, const char *
     char directory[32];
     char path[SCRATCH_PATH_SIZE];
     struct backend_local_config config = {
-        .number = NUMBER,
+        .volume = {.number = NUMBER},
         .path = fixture->root,
         .index = scratch_path(fixture->root, index, path),
         .mirrored = tree(version, directory),
@@ -331,11 +331,10 @@ static void is_cancelled_when_it_must_end(void **state) {
     fixture_capture(fixture, "http://a.example/", 1, "one", 0);
     publish(fixture, 1);
     struct backend_local_config config = {
-        .number = NUMBER,
+        .volume = {.number = NUMBER, .is_cancelled = &is_cancelled},
         .path = fixture->root,
         .index = scratch_path(fixture->root, "made", path),
         .mirrored = "trees/1",
-        .is_cancelled = &is_cancelled,
     };
     assert_int_equal(backend_local_open(&config, &backend, &recovery, NULL), ERR_CANCELLED);
     close_mirrored(open_mirrored(fixture, 1, "made", &recovery));

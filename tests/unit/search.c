@@ -30,7 +30,7 @@ struct fixture {
 };
 
 static void open_archive(struct fixture *fixture) {
-    struct instance_config config = {.directory = fixture->root, .segment_size_max = 20000};
+    struct instance_config config = {.directory = fixture->root, .volume = {.segment_size_max = 20000}};
     struct err_detail detail = {0};
     if (instance_open(&config, &fixture->instance, &detail) != ERR_OK) {
         fail_msg("%s", detail.text);

@@ -131,7 +131,9 @@ static inline void reopen(struct fixture *fixture) {
 
 static inline void rebuild(struct fixture *fixture) {
     close_volume(fixture);
-    assert_int_equal(volume_rebuild(&fixture->config, &fixture->volume, &fixture->recovery, NULL), ERR_OK);
+    fixture->config.is_rebuilding = true;
+    assert_int_equal(volume_open(&fixture->config, &fixture->volume, &fixture->recovery, NULL), ERR_OK);
+    fixture->config.is_rebuilding = false;
     fixture->writer = volume_writer_new(fixture->volume);
     fixture->reader = volume_reader_new(fixture->volume);
 }

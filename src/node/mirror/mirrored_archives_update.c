@@ -192,14 +192,14 @@ static enum err open_index(struct updating *updating, struct mirrored_archives_v
     struct backend *local;
     snprintf(index, sizeof index, "%s/%s", updating->root, mirrored_archives_index_name(volume, name));
     struct backend_local_config config = {
-        .number = volume->number,
         .path = updating->root,
         .mirrored = tree_of(updating->number, volume, tree),
         .index = index,
-        .clock = updating->archives->config.clock,
-        .progress = on_progress,
-        .progress_context = updating,
-        .is_cancelled = &updating->archives->task.is_stopping,
+        .volume = {.number = volume->number,
+                   .clock = updating->archives->config.clock,
+                   .progress = on_progress,
+                   .progress_context = updating,
+                   .is_cancelled = &updating->archives->task.is_stopping},
     };
     enum err err = backend_local_open(&config, &local, &recovery, &updating->detail);
     if (err != ERR_OK) {

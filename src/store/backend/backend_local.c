@@ -276,7 +276,7 @@ static enum err local_open_volume(struct backend_local *backend, const struct ba
                                   struct volume_recovery *ret_recovery, struct err_detail *detail) {
     int size = snprintf(backend->index, sizeof backend->index, "%s", config->index);
     if (size >= (int)sizeof backend->index || strlen(config->path) >= PATH_SIZE_MAX) {
-        return err_set(detail, ERR_LIMIT, "the path of volume %u is too long", config->number);
+        return err_set(detail, ERR_LIMIT, "the path of volume %u is too long", config->volume.number);
     }
     if (!config->is_made && access(config->path, F_OK) != 0) {
         return err_set(detail, ERR_NOT_FOUND, "there is no directory %s", config->path);
@@ -285,29 +285,16 @@ static enum err local_open_volume(struct backend_local *backend, const struct ba
     if (err != ERR_OK) {
         return err;
     }
-    struct volume_config volume = {
-        .number = config->number,
-        .vfs = &backend->vfs.vfs,
-        .directory = config->mirrored != NULL ? config->mirrored : ".",
-        .is_mirrored = config->mirrored != NULL,
-        .is_cancelled = config->is_cancelled,
-        .index_directory = backend->index,
-        .framing = config->uses_gzip ? PACK_GZIP : PACK_ZSTD,
-        .level = config->level,
-        .linger_us = config->linger_us,
-        .segment_size_max = config->segment_size_max,
-        .digest_bits = config->digest_bits,
-        .user_agent = config->user_agent,
-        .robots = config->robots,
-        .random = warc_random_system,
-        .clock = config->clock,
-        .progress = config->progress,
-        .progress_context = config->progress_context,
-    };
+    struct volume_config volume = config->volume;
+    volume.vfs = &backend->vfs.vfs;
+    volume.directory = config->mirrored != NULL ? config->mirrored : ".";
+    volume.is_mirrored = config->mirrored != NULL;
+    volume.index_directory = backend->index;
+    volume.framing = PACK_ZSTD;
+    volume.random = warc_random_system;
     err = config->is_made ? local_make_parent(config->index, detail) : ERR_OK;
     if (err == ERR_OK) {
-        err = config->is_rebuilding ? volume_rebuild(&volume, &backend->volume, ret_recovery, detail)
-                                    : volume_open(&volume, &backend->volume, ret_recovery, detail);
+        err = volume_open(&volume, &backend->volume, ret_recovery, detail);
     }
     if (err != ERR_OK) {
         vfs_posix_done(&backend->vfs);
@@ -321,7 +308,7 @@ enum err backend_local_open(const struct backend_local_config *config, struct ba
     if (backend == NULL) {
         return ERR_MEMORY;
     }
-    backend->backend = (struct backend){.table = &local_table, .number = config->number};
+    backend->backend = (struct backend){.table = &local_table, .number = config->volume.number};
     enum err err = local_open_volume(backend, config, ret_recovery, detail);
     if (err != ERR_OK) {
         free(backend);

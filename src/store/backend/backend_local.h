@@ -10,26 +10,14 @@
 #include "store/backend/backend.h"
 #include "store/volume/volume.h"
 
-/* 0 stands for the volume's own defaults. Texts are copied. */
+/* Texts are copied, but not those of the volume. */
 struct backend_local_config {
-    uint16_t number;
-    const char *path;   /* of the segments; required */
-    const char *index;  /* required */
-    bool is_made;       /* make the directories that are missing; else a missing one is ERR_NOT_FOUND */
-    bool is_rebuilding; /* throw the index away first */
-    bool uses_gzip;     /* for new segments; else zstd */
-    int level;
-    uint32_t linger_us;
-    uint64_t segment_size_max;
-    unsigned digest_bits;
-    struct bytes user_agent; /* of a crawl, for warcinfo; not copied, as the next */
-    struct bytes robots;
-    const struct clock *clock;
-    volume_progress *progress;
-    void *progress_context;
-    const char *mirrored; /* of a mirrored volume: where its segments are, below path; else NULL, and they are
-                             there */
-    const atomic_bool *is_cancelled; /* of a mirrored volume; see volume.h */
+    const char *path;  /* of the segments; required */
+    const char *index; /* required */
+    bool is_made;      /* make the directories that are missing; else a missing one is ERR_NOT_FOUND */
+    /* Of a mirrored volume: where its segments are, below path; else NULL, and they are there. */
+    const char *mirrored;
+    struct volume_config volume; /* vfs, directories, framing and random are set here */
 };
 
 /* ERR_BUSY if another process has the volume. */

@@ -53,22 +53,12 @@ static void instance_use_server(struct connector *connector, const struct instan
 static enum err instance_open_local(struct instance_slot *slot, const struct instance_config *config,
                                     struct err_detail *detail) {
     struct backend_local_config local = {
-        .number = slot->config->number,
         .path = slot->config->path,
         .index = slot->config->index,
         .is_made = slot->config->is_made,
-        .is_rebuilding = config->is_rebuilding,
-        .uses_gzip = config->uses_gzip,
-        .level = config->level,
-        .linger_us = config->linger_us,
-        .segment_size_max = config->segment_size_max,
-        .digest_bits = config->digest_bits,
-        .user_agent = config->user_agent,
-        .robots = config->robots,
-        .clock = config->clock,
-        .progress = config->progress,
-        .progress_context = config->progress_context,
+        .volume = config->volume,
     };
+    local.volume.number = slot->config->number;
     struct backend *backend;
     enum err err = backend_local_open(&local, &backend, &slot->recovery, detail);
     slot->backend = err == ERR_OK ? backend : NULL;
@@ -84,7 +74,7 @@ static enum err instance_open_remote(struct instance_slot *slot, const struct in
         .number = slot->config->number,
         .answer_timeout_ms = slot->config->timeout_ms,
         .scratch_directory = config->directory,
-        .clock = config->clock,
+        .clock = config->volume.clock,
     };
     struct backend *backend;
     enum err err = backend_remote_open(&remote, &backend, detail);
@@ -141,7 +131,8 @@ enum err instance_open(const struct instance_config *config, struct instance **r
         instance_use_server(&instance->connector, config);
     }
     pthread_mutex_init(&instance->lock, NULL);
-    instance->digest_bits = config->digest_bits == 0 ? 8 * KEY_DIGEST_SIZE : config->digest_bits;
+    instance->digest_bits =
+        config->volume.digest_bits == 0 ? 8 * KEY_DIGEST_SIZE : config->volume.digest_bits;
     instance->slots = calloc(instance->connector.volumes_count + OTHERS_COUNT, sizeof *instance->slots);
     err = instance->slots == NULL ? ERR_MEMORY : instance_open_slots(instance, config, detail);
     for (uint16_t i = 0; i < OTHERS_COUNT && err == ERR_OK; i++) {

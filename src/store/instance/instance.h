@@ -38,18 +38,9 @@ struct instance_config {
     const char *server; /* a node that has the local volumes open and offers them: they are used through it */
     const char *token;  /* what it wants to hear; both outlive the instance */
     bool must_exist;
-    bool is_rebuilding; /* throw the indexes of all local volumes away first */
-    bool uses_gzip;     /* for new segments; else zstd */
-    int level;
-    uint32_t linger_us; /* see volume.h */
-    uint64_t segment_size_max;
-    unsigned digest_bits; /* fewer than 256 only to test collisions */
-    struct bytes
-        user_agent;      /* of a crawl that is about to begin: for the warcinfo of new segments; lives on */
-    struct bytes robots; /* likewise, the policy: "classic", "ignore" */
-    const struct clock *clock; /* (clock_system) */
-    volume_progress *progress; /* of what opening reads again, one volume after the other (nobody is told) */
-    void *progress_context;
+    /* Of all local volumes, but for their numbers and places. What it borrows outlives the instance; progress
+     * is told of one volume after the other. */
+    struct volume_config volume;
 };
 
 /*

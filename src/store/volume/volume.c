@@ -113,12 +113,12 @@ static enum err volume_prepare_to_write(struct volume *volume, struct err_detail
     return err == ERR_OK ? volume_start_committer(volume) : err;
 }
 
-static enum err volume_open_parts(struct volume *volume, bool is_rebuilding, struct volume_recovery *recovery,
+static enum err volume_open_parts(struct volume *volume, struct volume_recovery *recovery,
                                   struct err_detail *detail) {
     bool is_mirrored = volume->config.is_mirrored;
     enum err err = is_mirrored ? ERR_OK : volume_lock_directory(volume, detail);
     if (err == ERR_OK) {
-        err = volume_open_index(volume, is_rebuilding, recovery, detail);
+        err = volume_open_index(volume, volume->config.is_rebuilding, recovery, detail);
     }
     if (err == ERR_OK) {
         err = volume_open_segments(volume, recovery, detail);
@@ -129,9 +129,8 @@ static enum err volume_open_parts(struct volume *volume, bool is_rebuilding, str
     return err == ERR_OK && !is_mirrored ? volume_prepare_to_write(volume, detail) : err;
 }
 
-static enum err volume_open_volume(const struct volume_config *config, bool is_rebuilding,
-                                   struct volume **ret_volume, struct volume_recovery *ret_recovery,
-                                   struct err_detail *detail) {
+enum err volume_open(const struct volume_config *config, struct volume **ret_volume,
+                     struct volume_recovery *ret_recovery, struct err_detail *detail) {
     struct volume *volume = calloc(1, sizeof *volume);
     if (volume == NULL) {
         return ERR_MEMORY;
@@ -148,7 +147,7 @@ static enum err volume_open_volume(const struct volume_config *config, bool is_r
     pthread_cond_init(&volume->has_room, NULL);
     pthread_cond_init(&volume->has_done, NULL);
     struct volume_recovery recovery = {0};
-    enum err err = volume_open_parts(volume, is_rebuilding, &recovery, detail);
+    enum err err = volume_open_parts(volume, &recovery, detail);
     if (err != ERR_OK) {
         volume_close(volume);
         return err;
@@ -156,16 +155,6 @@ static enum err volume_open_volume(const struct volume_config *config, bool is_r
     *ret_volume = volume;
     *ret_recovery = recovery;
     return ERR_OK;
-}
-
-enum err volume_open(const struct volume_config *config, struct volume **ret_volume,
-                     struct volume_recovery *ret_recovery, struct err_detail *detail) {
-    return volume_open_volume(config, false, ret_volume, ret_recovery, detail);
-}
-
-enum err volume_rebuild(const struct volume_config *config, struct volume **ret_volume,
-                        struct volume_recovery *ret_recovery, struct err_detail *detail) {
-    return volume_open_volume(config, true, ret_volume, ret_recovery, detail);
 }
 
 void volume_close(struct volume *volume) {

@@ -69,6 +69,7 @@ struct volume_config {
     struct bytes robots;       /* likewise: "classic", "ignore" */
     volume_progress *progress; /* (nobody is told) */
     void *progress_context;
+    bool is_rebuilding; /* throw the index away and open the volume from its segments alone */
     bool is_mirrored;
     const atomic_bool
         *is_cancelled; /* (never) of a mirrored volume: reading its segments ends with ERR_CANCELLED */
@@ -96,10 +97,6 @@ enum err volume_open(const struct volume_config *config, struct volume **ret_vol
 
 /* All writers and readers must have been freed; what was put is durable. */
 void volume_close(struct volume *volume);
-
-/* Throw the index away and open the volume from its segments alone. */
-enum err volume_rebuild(const struct volume_config *config, struct volume **ret_volume,
-                        struct volume_recovery *ret_recovery, struct err_detail *detail) MUST_CHECK;
 
 /* ---- mirrored volumes ---- */
 
