@@ -99,3 +99,14 @@ void warc_check_finish(struct warc_check *check) {
     check->hashes_block = false;
     check->hashes_payload = false;
 }
+
+enum err warc_check_read(struct warc_check *check, struct warc_reader *reader, struct err_detail *detail) {
+    struct bytes piece;
+    enum err err;
+    warc_check_start(check, &reader->record);
+    while ((err = warc_reader_read(reader, &piece, detail)) == ERR_OK && piece.size > 0) {
+        warc_check_feed(check, piece);
+    }
+    warc_check_finish(check);
+    return err == ERR_OK ? warc_reader_finish(reader, detail) : err;
+}

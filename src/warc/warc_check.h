@@ -13,7 +13,7 @@
 
 #include "warc/payload.h"
 #include "warc/warc_digest.h"
-#include "warc/warc_record.h"
+#include "warc/warc_reader.h"
 
 enum warc_check_result {
     WARC_CHECK_ABSENT, /* the header states none */
@@ -45,6 +45,10 @@ void warc_check_done(struct warc_check *check);
 void warc_check_start(struct warc_check *check, const struct warc_record *record);
 void warc_check_feed(struct warc_check *check, struct bytes piece);
 void warc_check_finish(struct warc_check *check);
+
+/* All of them: the record that the reader is at, to its end. The errors of warc_reader_read(). */
+enum err warc_check_read(struct warc_check *check, struct warc_reader *reader,
+                         struct err_detail *detail) MUST_CHECK;
 
 /* False if something differs or is malformed. */
 static inline bool warc_check_is_good(const struct warc_check *check) {

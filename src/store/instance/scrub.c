@@ -7,7 +7,6 @@
 #include "store/volume/follow.h"
 #include "store/volume/volume_state.h"
 #include "warc/warc_check.h"
-#include "warc/warc_reader.h"
 
 enum {
     PATH_SIZE_MAX = 4096,
@@ -116,102 +115,54 @@ static enum err save(struct scrub *scrub, struct err_detail *detail) {
 struct reading {
     struct scrub *scrub;
     struct scrub_volume *volume;
-    struct segment *segment;
-    uint64_t size; /* how much of it may be read */
-    struct segment_source source;
-    struct warc_reader reader;
+    uint32_t segment; /* its number */
 };
 
 /* A damaged range, but for what others have replaced in it. */
-static void note_damage(struct reading *reading, uint64_t from, uint64_t end) {
+static enum err note_damage(void *context, uint64_t from, uint64_t end, const struct err_detail *reason) {
+    const struct reading *reading = context;
     struct scrub_volume *volume = reading->volume;
+    (void)reason;
     while (from < end) {
         struct location mended;
         bool has_mended =
-            index_find_mended(volume->volume->index, reading->segment->number, from, &mended) == ERR_OK &&
+            index_find_mended(volume->volume->index, reading->segment, from, &mended) == ERR_OK &&
             mended.offset < end;
         uint64_t to = has_mended ? mended.offset : end;
         if (to > from && volume->places_count < PLACES_MAX) {
             volume->places[volume->places_count++] =
-                (struct damage_place){.segment = reading->segment->number, .from = from, .end = to};
+                (struct damage_place){.segment = reading->segment, .from = from, .end = to};
         }
         reading->scrub->stat.damaged_count += to > from;
         from = has_mended ? mended.offset + mended.length : end;
     }
+    return ERR_OK;
 }
 
-/* The record that the reader is at. *ret_end: where it ends. */
-static enum err check_record(struct reading *reading, uint64_t *ret_end, struct err_detail *detail) {
-    struct warc_check *check = &reading->scrub->check;
-    struct warc_reader *reader = &reading->reader;
-    struct bytes piece;
-    enum err err;
-    warc_check_start(check, &reader->record);
-    while ((err = warc_reader_read(reader, &piece, detail)) == ERR_OK && piece.size > 0) {
-        warc_check_feed(check, piece);
+static enum err check_record(void *context, struct warc_reader *reader, struct err_detail *detail) {
+    const struct reading *reading = context;
+    enum err err = warc_check_read(&reading->scrub->check, reader, detail);
+    if (err == ERR_OK && !warc_check_is_good(&reading->scrub->check)) {
+        uint64_t end = reader->record.offset + reader->record.length;
+        err = note_damage(context, reader->record.offset, end, NULL);
     }
-    if (err == ERR_OK) {
-        err = warc_reader_finish(reader, detail);
-    }
-    if (err != ERR_OK) {
-        return err;
-    }
-    warc_check_finish(check);
-    *ret_end = reader->record.offset + reader->record.length;
-    if (!warc_check_is_good(check)) {
-        note_damage(reading, reader->record.offset, *ret_end);
-    }
-    return ERR_OK;
+    return err;
 }
 
 /* From the volume's position on. *ret_is_at_end: the segment has been read. */
-static enum err read_records(struct reading *reading, bool *ret_is_at_end, struct err_detail *detail) {
-    uint64_t *position = &reading->volume->position.offset;
-    uint64_t start = *position;
-    bool goes_on = true;
-    while (goes_on && *position - start < SCRUB_STEP_SIZE) {
-        bool found = false;
-        uint64_t end = *position;
-        enum err err = warc_reader_next(&reading->reader, &found, detail);
-        if (err == ERR_OK && !found) {
-            goes_on = false;
-            end = reading->size;
-        } else if (err == ERR_OK) {
-            err = check_record(reading, &end, detail);
-        }
-        if (volume_is_damage(err)) {
-            err = warc_reader_recover(&reading->reader, &goes_on, detail);
-            end = goes_on ? unpack_offset(&reading->reader.unpack) : reading->size;
-            if (err == ERR_OK) {
-                note_damage(reading, *position, end);
-            }
-        }
-        if (err != ERR_OK) {
-            return err;
-        }
-        *position = end;
-    }
-    *ret_is_at_end = !goes_on;
-    return ERR_OK;
-}
-
-static enum err read_segment(struct reading *reading, bool *ret_is_at_end, struct err_detail *detail) {
-    const struct segment *segment = reading->segment;
-    struct unpack_options options = {.dictionary = segment->has_dictionary ? &segment->dictionary : NULL};
-    uint64_t from = reading->volume->position.offset;
-    enum err err = warc_reader_init(&reading->reader, &options);
+static enum err read_segment(struct scrub *scrub, struct scrub_volume *volume, const struct segment *segment,
+                             uint64_t size, bool *ret_is_at_end, struct err_detail *detail) {
+    static const struct segment_visitor visitor = {.record = check_record, .damage = note_damage};
+    struct reading reading = {.scrub = scrub, .volume = volume, .segment = segment->number};
+    struct segment_reader reader;
+    enum err err = segment_reader_open(&reader, segment, volume->position.offset, size, detail);
     if (err != ERR_OK) {
         return err;
     }
-    segment_source_init(&reading->source, segment, reading->size);
-    warc_reader_open(&reading->reader, &reading->source.source);
-    if (from > 0) {
-        err = warc_reader_seek(&reading->reader, from, detail);
-    }
-    if (err == ERR_OK) {
-        err = read_records(reading, ret_is_at_end, detail);
-    }
-    warc_reader_done(&reading->reader);
+    err = segment_reader_walk(&reader, SCRUB_STEP_SIZE, &visitor, &reading, detail);
+    volume->position.offset = reader.position;
+    *ret_is_at_end = reader.is_at_end;
+    segment_reader_done(&reader);
     return err;
 }
 
@@ -233,11 +184,11 @@ static enum err scrub_tell(struct scrub *scrub, struct scrub_volume *volume, str
 static enum err read_held(struct scrub *scrub, struct scrub_volume *volume, struct segment *segment,
                           struct err_detail *detail) {
     struct index_position end = {0};
-    struct reading reading = {.scrub = scrub, .volume = volume, .segment = segment};
+    uint64_t size;
     bool is_at_end = true;
     enum err err = index_position(volume->volume->index, &end);
     if (err == ERR_OK) {
-        err = follow_readable_size(segment, &end, &reading.size);
+        err = follow_readable_size(segment, &end, &size);
     }
     if (err != ERR_OK) {
         return err;
@@ -246,8 +197,8 @@ static enum err read_held(struct scrub *scrub, struct scrub_volume *volume, stru
         volume->position = (struct index_position){.segment = segment->number};
     }
     uint64_t from = volume->position.offset;
-    if (from < reading.size) {
-        err = read_segment(&reading, &is_at_end, detail);
+    if (from < size) {
+        err = read_segment(scrub, volume, segment, size, &is_at_end, detail);
     }
     uint64_t read_size = volume->position.offset > from ? volume->position.offset - from : 0;
     scrub->stat.done_size += read_size;

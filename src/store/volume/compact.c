@@ -32,6 +32,8 @@ struct compact {
     struct arena arena;
     struct buf out; /* on its way to the new file */
     struct buf frame;
+    struct volume_scan scan;
+    bool has_kept; /* the record before, to which a request belongs */
     struct compact_report *report;
 };
 
@@ -158,29 +160,33 @@ static enum err compact_add_move(struct compact *compact, const struct ledger_en
     return move->entry.mime.data == NULL ? ERR_MEMORY : ERR_OK;
 }
 
-static enum err compact_copy_record(struct compact *compact, struct volume_scan *scan,
-                                    struct warc_reader *reader, bool *follows_kept, uint64_t *ret_end,
-                                    struct err_detail *detail) {
+static enum err compact_copy_record(void *context, struct warc_reader *reader, struct err_detail *detail) {
+    struct compact *compact = context;
     struct ledger_entry entry;
     enum warc_type type = reader->record.type;
-    enum err err = volume_scan_record(scan, reader, compact->old->number, &entry, detail);
+    enum err err = volume_scan_record(&compact->scan, reader, compact->old->number, &entry, detail);
     if (err != ERR_OK) {
         return err;
     }
-    *ret_end = entry.location.offset + entry.location.length;
     bool is_kept = false;
-    err = compact_decide(compact, &entry, type, *follows_kept, &is_kept);
     uint64_t new_offset = 0;
+    err = compact_decide(compact, &entry, type, compact->has_kept, &is_kept);
     if (err == ERR_OK && is_kept) {
         err = compact_copy_range(compact, entry.location.offset, entry.location.length, &new_offset);
     }
-    *follows_kept = is_kept;
+    compact->has_kept = is_kept;
     return err == ERR_OK ? compact_add_move(compact, &entry, is_kept, new_offset) : err;
 }
 
-/* Copy a damaged range, all but the records that others have replaced. */
-static enum err compact_copy_unmended(struct compact *compact, uint64_t from, uint64_t end) {
+/*
+ * Damage is copied as it is, all but the records that others have replaced: perhaps a better tool can read it
+ * one day.
+ */
+static enum err compact_copy_damage(void *context, uint64_t from, uint64_t end,
+                                    const struct err_detail *reason) {
+    struct compact *compact = context;
     uint64_t unused;
+    (void)reason;
     while (from < end) {
         struct location mended;
         enum err err = index_find_mended(compact->volume->index, compact->old->number, from, &mended);
@@ -197,62 +203,19 @@ static enum err compact_copy_unmended(struct compact *compact, uint64_t from, ui
     return ERR_OK;
 }
 
-/* Damage is copied as it is, unless it was mended: perhaps a better tool can read it one day. */
-static enum err compact_copy_damage(struct compact *compact, struct warc_reader *reader, uint64_t from,
-                                    bool *ret_goes_on, uint64_t *ret_end, struct err_detail *detail) {
-    enum err err = warc_reader_recover(reader, ret_goes_on, detail);
-    if (err != ERR_OK) {
-        return err;
-    }
-    *ret_end = *ret_goes_on ? unpack_offset(&reader->unpack) : compact->old_size;
-    return compact_copy_unmended(compact, from, *ret_end);
-}
-
-static enum err compact_copy_records(struct compact *compact, struct volume_scan *scan,
-                                     struct warc_reader *reader, struct err_detail *detail) {
-    bool goes_on = true;
-    bool follows_kept = false;
-    uint64_t end = 0;
-    while (goes_on) {
-        bool found = false;
-        enum err err = warc_reader_next(reader, &found, detail);
-        if (err == ERR_OK && !found) {
-            break;
-        }
-        if (err == ERR_OK) {
-            err = compact_copy_record(compact, scan, reader, &follows_kept, &end, detail);
-        }
-        if (volume_is_damage(err)) {
-            err = compact_copy_damage(compact, reader, end, &goes_on, &end, detail);
-        }
-        if (err != ERR_OK) {
-            return err;
-        }
-    }
-    return compact_flush_out(compact);
-}
-
 static enum err compact_copy_live(struct compact *compact, struct err_detail *detail) {
-    struct segment *old = compact->old;
-    struct volume_scan scan;
-    struct warc_reader reader;
-    struct segment_source source;
-    struct unpack_options options = {.dictionary = old->has_dictionary ? &old->dictionary : NULL};
-    enum err err = volume_scan_init(&scan, compact->volume);
+    static const struct segment_visitor visitor = {.record = compact_copy_record,
+                                                   .damage = compact_copy_damage};
+    struct segment_reader reader;
+    enum err err = volume_scan_init(&compact->scan, compact->volume);
+    err = err == ERR_OK ? compact_see_mended(compact) : err;
+    err = err == ERR_OK ? segment_reader_open(&reader, compact->old, 0, compact->old_size, detail) : err;
     if (err == ERR_OK) {
-        err = compact_see_mended(compact);
+        err = segment_reader_walk(&reader, UINT64_MAX, &visitor, compact, detail);
+        segment_reader_done(&reader);
     }
-    if (err == ERR_OK) {
-        err = warc_reader_init(&reader, &options);
-        if (err == ERR_OK) {
-            segment_source_init(&source, old, compact->old_size);
-            warc_reader_open(&reader, &source.source);
-            err = compact_copy_records(compact, &scan, &reader, detail);
-            warc_reader_done(&reader);
-        }
-    }
-    volume_scan_done(&scan);
-    return err;
+    volume_scan_done(&compact->scan);
+    return err == ERR_OK ? compact_flush_out(compact) : err;
 }
 
 /* ---- step 3 ---- */

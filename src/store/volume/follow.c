@@ -12,8 +12,7 @@ struct follow {
     struct segment *segment; /* held; NULL: none */
     uint64_t end;            /* how much of it may be read */
     bool is_last;            /* the volume ended there when the segment was opened */
-    struct segment_source source;
-    struct warc_reader reader;
+    struct segment_reader reader;
     struct buf text; /* of an entry that was not read from the segment */
 };
 
@@ -33,7 +32,7 @@ struct follow *follow_new(struct volume *volume) {
 
 void follow_pause(struct follow *follow) {
     if (follow->segment != NULL) {
-        warc_reader_done(&follow->reader);
+        segment_reader_done(&follow->reader);
         volume_release(follow->segment);
         follow->segment = NULL;
     }
@@ -55,18 +54,9 @@ struct index_position follow_position(const struct follow *follow) {
     return follow->position;
 }
 
-static enum err end_of(const struct volume *volume, struct index_position *ret_end) {
-    enum err err = index_position(volume->index, ret_end);
-    if (err == ERR_NOT_FOUND) {
-        *ret_end = (struct index_position){0};
-        err = ERR_OK;
-    }
-    return err;
-}
-
 bool follow_is_behind(const struct follow *follow) {
     struct index_position end;
-    enum err err = end_of(follow->volume, &end);
+    enum err err = index_position(follow->volume->index, &end);
     return err != ERR_OK || end.segment != follow->position.segment || end.offset != follow->position.offset;
 }
 
@@ -79,24 +69,10 @@ enum err follow_readable_size(const struct segment *segment, const struct index_
     return ERR_OK;
 }
 
-static enum err start_reading(struct follow *follow, uint64_t from, struct err_detail *detail) {
-    const struct segment *segment = follow->segment;
-    struct unpack_options options = {.dictionary = segment->has_dictionary ? &segment->dictionary : NULL};
-    enum err err = warc_reader_init(&follow->reader, &options);
-    if (err != ERR_OK) {
-        volume_release(follow->segment);
-        follow->segment = NULL;
-        return err;
-    }
-    segment_source_init(&follow->source, segment, follow->end);
-    warc_reader_open(&follow->reader, &follow->source.source);
-    return from > 0 ? warc_reader_seek(&follow->reader, from, detail) : ERR_OK;
-}
-
 /* Hold the segment that the position is in, or the next one. */
 static enum err open_segment(struct follow *follow, struct err_detail *detail) {
     struct index_position end;
-    enum err err = end_of(follow->volume, &end);
+    enum err err = index_position(follow->volume->index, &end);
     if (err != ERR_OK) {
         return err;
     }
@@ -112,13 +88,14 @@ static enum err open_segment(struct follow *follow, struct err_detail *detail) {
     } else if (err == ERR_OK && from == follow->end && follow->is_last) {
         err = ERR_NOT_FOUND;
     }
+    err = err == ERR_OK ? segment_reader_open(&follow->reader, segment, from, follow->end, detail) : err;
     if (err != ERR_OK) {
         volume_release(segment);
         return err;
     }
     follow->segment = segment;
     follow->position = (struct index_position){.segment = segment->number, .offset = from};
-    return start_reading(follow, from, detail);
+    return ERR_OK;
 }
 
 /* The segment has been read: the next one follows, unless it may still grow. */
@@ -132,9 +109,10 @@ static void close_segment(struct follow *follow) {
 
 static enum err read_record(struct follow *follow, struct ledger_entry *ret_entry, bool *ret_found,
                             struct err_detail *detail) {
-    enum err err = warc_reader_next(&follow->reader, ret_found, detail);
+    enum err err = warc_reader_next(&follow->reader.warc, ret_found, detail);
     if (err == ERR_OK && *ret_found) {
-        err = volume_scan_record(&follow->scan, &follow->reader, follow->segment->number, ret_entry, detail);
+        err = volume_scan_record(&follow->scan, &follow->reader.warc, follow->segment->number, ret_entry,
+                                 detail);
     }
     if (err == ERR_OK && *ret_found) {
         follow->position.offset = ret_entry->location.offset + ret_entry->location.length;
@@ -166,8 +144,8 @@ enum err follow_next(struct follow *follow, struct ledger_entry *ret_entry, stru
         if (err == ERR_OK && found) {
             return ERR_OK;
         }
-        if (volume_is_damage(err)) {
-            err = volume_pass_damage(&follow->reader, &goes_on, detail);
+        if (segment_is_damage(err)) {
+            err = volume_pass_damage(&follow->reader.warc, &goes_on, detail);
         } else if (err == ERR_OK) {
             goes_on = false;
         }
@@ -183,7 +161,7 @@ enum err follow_next(struct follow *follow, struct ledger_entry *ret_entry, stru
 enum err follow_left(struct volume *volume, const struct index_position *position, uint64_t *ret_left_size,
                      uint64_t *ret_all_size) {
     struct index_position end;
-    enum err err = end_of(volume, &end);
+    enum err err = index_position(volume->index, &end);
     uint64_t left_size = 0;
     uint64_t all_size = 0;
     pthread_rwlock_rdlock(&volume->segments_lock);

@@ -2,9 +2,9 @@
 
 #include "base/map.h"
 #include "store/index/index_cursor.h"
+#include "store/volume/follow.h"
 #include "store/volume/volume_state.h"
 #include "warc/warc_check.h"
-#include "warc/warc_reader.h"
 
 enum { OFFSETS_MAX = 1 << 27 };
 
@@ -13,6 +13,7 @@ struct verify {
     const struct verify_observer *observer;
     struct verify_report report;
     uint64_t total_size;
+    const struct segment *segment; /* that is being read */
     struct warc_check check;
     struct map records; /* segment and offset of every good record */
     struct map told;    /* of those that are not readable and whose capture was told */
@@ -49,44 +50,14 @@ static bool verify_has_record(const struct map *records, const struct location *
 }
 
 /* Is all of the range known as damaged records that others have replaced? */
-static bool verify_is_mended(const struct verify *verify, const struct segment *segment, uint64_t from,
-                             uint64_t end) {
+static bool verify_is_mended(const struct verify *verify, uint64_t from, uint64_t end) {
     struct location mended;
-    while (from < end && index_find_mended(verify->volume->index, segment->number, from, &mended) == ERR_OK &&
+    while (from < end &&
+           index_find_mended(verify->volume->index, verify->segment->number, from, &mended) == ERR_OK &&
            mended.offset == from) {
         from += mended.length;
     }
     return from >= end;
-}
-
-/* Read the record that the reader is at, against its digests. *ret_end is where it ends. */
-static enum err verify_check_record(struct verify *verify, const struct segment *segment,
-                                    struct warc_reader *reader, uint64_t *ret_end,
-                                    struct err_detail *detail) {
-    struct bytes piece;
-    enum err err;
-    warc_check_start(&verify->check, &reader->record);
-    while ((err = warc_reader_read(reader, &piece, detail)) == ERR_OK && piece.size > 0) {
-        warc_check_feed(&verify->check, piece);
-    }
-    if (err == ERR_OK) {
-        err = warc_reader_finish(reader, detail);
-    }
-    if (err != ERR_OK) {
-        return err;
-    }
-    uint64_t offset = reader->record.offset;
-    warc_check_finish(&verify->check);
-    *ret_end = offset + reader->record.length;
-    verify->report.records_count++;
-    if (warc_check_is_good(&verify->check)) {
-        return verify_remember(&verify->records, segment->number, offset);
-    }
-    if (!verify_is_mended(verify, segment, offset, *ret_end)) {
-        verify->report.damaged_count++;
-        verify_tell_damage(verify, segment, offset, "the bytes do not fit the digest in the header");
-    }
-    return ERR_OK;
 }
 
 static void verify_tell_progress(const struct verify *verify, uint64_t offset) {
@@ -96,63 +67,48 @@ static void verify_tell_progress(const struct verify *verify, uint64_t offset) {
     }
 }
 
-/* Go on behind the damage, which begins at `from`; it is told unless it was mended. */
-static enum err verify_pass_damage(struct verify *verify, const struct segment *segment,
-                                   struct warc_reader *reader, uint64_t size, const char *reason,
-                                   uint64_t offset, uint64_t *from, bool *ret_goes_on,
-                                   struct err_detail *detail) {
-    enum err err = warc_reader_recover(reader, ret_goes_on, detail);
+static enum err verify_check_record(void *context, struct warc_reader *reader, struct err_detail *detail) {
+    struct verify *verify = context;
+    uint64_t offset = reader->record.offset;
+    verify_tell_progress(verify, offset);
+    enum err err = warc_check_read(&verify->check, reader, detail);
     if (err != ERR_OK) {
         return err;
     }
-    uint64_t end = *ret_goes_on ? unpack_offset(&reader->unpack) : size;
-    if (!verify_is_mended(verify, segment, *from, end)) {
-        verify->report.damaged_count++;
-        verify_tell_damage(verify, segment, offset, reason);
+    verify->report.records_count++;
+    if (warc_check_is_good(&verify->check)) {
+        return verify_remember(&verify->records, verify->segment->number, offset);
     }
-    *from = end;
+    if (!verify_is_mended(verify, offset, offset + reader->record.length)) {
+        verify->report.damaged_count++;
+        verify_tell_damage(verify, verify->segment, offset, "the bytes do not fit the digest in the header");
+    }
     return ERR_OK;
 }
 
-static enum err verify_check_records(struct verify *verify, const struct segment *segment, uint64_t size,
-                                     struct warc_reader *reader, struct err_detail *detail) {
-    bool goes_on = true;
-    uint64_t end = 0; /* of what was read last */
-    while (goes_on) {
-        bool found = false;
-        struct err_detail damage = {0};
-        enum err err = warc_reader_next(reader, &found, &damage);
-        if (err == ERR_OK && !found) {
-            return ERR_OK;
-        }
-        if (err == ERR_OK) {
-            verify_tell_progress(verify, reader->record.offset);
-            err = verify_check_record(verify, segment, reader, &end, &damage);
-        }
-        if (volume_is_damage(err)) {
-            err = verify_pass_damage(verify, segment, reader, size, err_detail_text(&damage, err),
-                                     damage.offset, &end, &goes_on, detail);
-        }
-        if (err != ERR_OK) {
-            return err;
-        }
+/* It is told unless it was mended. */
+static enum err verify_pass_damage(void *context, uint64_t from, uint64_t end,
+                                   const struct err_detail *reason) {
+    struct verify *verify = context;
+    if (!verify_is_mended(verify, from, end)) {
+        verify->report.damaged_count++;
+        verify_tell_damage(verify, verify->segment, reason->offset, err_detail_text(reason, reason->err));
     }
     return ERR_OK;
 }
 
 static enum err verify_check_segment(struct verify *verify, const struct segment *segment, uint64_t size,
                                      struct err_detail *detail) {
-    struct warc_reader reader;
-    struct segment_source source;
-    struct unpack_options options = {.dictionary = segment->has_dictionary ? &segment->dictionary : NULL};
-    enum err err = warc_reader_init(&reader, &options);
+    static const struct segment_visitor visitor = {.record = verify_check_record,
+                                                   .damage = verify_pass_damage};
+    struct segment_reader reader;
+    enum err err = segment_reader_open(&reader, segment, 0, size, detail);
     if (err != ERR_OK) {
         return err;
     }
-    segment_source_init(&source, segment, size);
-    warc_reader_open(&reader, &source.source);
-    err = verify_check_records(verify, segment, size, &reader, detail);
-    warc_reader_done(&reader);
+    verify->segment = segment;
+    err = segment_reader_walk(&reader, UINT64_MAX, &visitor, verify, detail);
+    segment_reader_done(&reader);
     verify->report.size += size;
     return err;
 }
@@ -247,50 +203,22 @@ static enum err verify_check_captures(struct verify *verify, const struct index_
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
-/* Up to where a segment can be read: all of it, or as far as its records were durable when we began. */
-static enum err verify_readable_size(const struct segment *segment, const struct index_position *end,
-                                     uint64_t *ret_size) {
-    if (segment->number == end->segment) {
-        *ret_size = end->offset;
-        return ERR_OK;
-    }
-    return vfs_size(&segment->file, ret_size);
-}
-
 /* For each segment that was there at the start: hold it, so that no compaction removes it under us. */
-static enum err verify_for_each_segment(struct verify *verify, const struct index_position *end,
-                                        enum err (*visit)(struct verify *verify,
-                                                          const struct segment *segment, uint64_t size,
-                                                          struct err_detail *detail),
-                                        struct err_detail *detail) {
+static enum err verify_check_segments(struct verify *verify, const struct index_position *end,
+                                      struct err_detail *detail) {
+    struct segment *segment;
     enum err err = ERR_OK;
-    for (size_t i = 0; err == ERR_OK; i++) {
-        struct segment *segment = NULL;
-        pthread_rwlock_rdlock(&verify->volume->segments_lock);
-        if (i < verify->volume->segments_count && verify->volume->segments[i]->number <= end->segment) {
-            segment = verify->volume->segments[i];
-            atomic_fetch_add_explicit(&segment->holders_count, 1, memory_order_relaxed);
-        }
-        pthread_rwlock_unlock(&verify->volume->segments_lock);
-        if (segment == NULL) {
-            break;
-        }
+    for (uint32_t number = 0;
+         err == ERR_OK && (segment = volume_hold_from(verify->volume, number)) != NULL;) {
         uint64_t size;
-        err = verify_readable_size(segment, end, &size);
-        if (err == ERR_OK) {
-            err = visit(verify, segment, size, detail);
+        number = segment->number + 1;
+        err = follow_readable_size(segment, end, &size);
+        if (err == ERR_OK && segment->number <= end->segment) {
+            err = verify_check_segment(verify, segment, size, detail);
         }
         volume_release(segment);
     }
     return err;
-}
-
-static enum err verify_add_size(struct verify *verify, const struct segment *segment, uint64_t size,
-                                struct err_detail *detail) {
-    (void)segment;
-    (void)detail;
-    verify->total_size += size;
-    return ERR_OK;
 }
 
 enum err verify_volume(struct volume *volume, const struct verify_observer *observer,
@@ -304,13 +232,13 @@ enum err verify_volume(struct volume *volume, const struct verify_observer *obse
     err = err == ERR_OK && verify.reader == NULL ? ERR_MEMORY : err;
     if (err == ERR_OK) {
         err = index_position(volume->index, &end);
-        err = err == ERR_NOT_FOUND ? ERR_OK : err; /* nothing was stored yet */
     }
     if (err == ERR_OK) {
-        err = verify_for_each_segment(&verify, &end, verify_add_size, detail);
+        uint64_t left_size;
+        err = follow_left(volume, &(struct index_position){0}, &left_size, &verify.total_size);
     }
     if (err == ERR_OK) {
-        err = verify_for_each_segment(&verify, &end, verify_check_segment, detail);
+        err = verify_check_segments(&verify, &end, detail);
     }
     if (err == ERR_OK) {
         err = verify_check_captures(&verify, &end);

@@ -144,7 +144,7 @@ static enum err mirrored_renew(struct volume *volume, const struct files *files,
             continue;
         }
         enum err err = volume_renew_segment(volume, files->items[i].name, detail);
-        if (volume_is_damage(err)) {
+        if (segment_is_damage(err)) {
             volume_note_damage(recovery, err, detail);
         } else if (err != ERR_OK) {
             return err;

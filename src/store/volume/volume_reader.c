@@ -244,7 +244,7 @@ static enum err reader_get_record(struct volume_reader *reader, const struct loc
     }
     err = reader_decode(reader, segment, location, size_wanted);
     volume_release(segment);
-    if (volume_is_damage(err)) {
+    if (segment_is_damage(err)) {
         err = ERR_CORRUPT;
     }
     if (err != ERR_OK) {

@@ -9,8 +9,7 @@ struct recovery {
     struct volume_recovery *report;
     struct volume_scan *scan;
     struct segment *segment;
-    struct segment_source source;
-    struct warc_reader reader;
+    struct segment_reader reader;
     uint64_t good_end;      /* up to here everything is a record or known damage */
     uint64_t from;          /* where reading this segment began */
     uint64_t done_size;     /* of the segments before it */
@@ -55,7 +54,7 @@ static enum err recover_check_unpacked(struct recovery *recovery, const struct l
 static enum err recover_enter_record(struct recovery *recovery, struct err_detail *detail) {
     struct ledger_entry entry;
     enum err err =
-        volume_scan_record(recovery->scan, &recovery->reader, recovery->segment->number, &entry, detail);
+        volume_scan_record(recovery->scan, &recovery->reader.warc, recovery->segment->number, &entry, detail);
     if (err == ERR_OK && recovery->volume->config.is_mirrored) {
         err = recover_check_unpacked(recovery, &entry, detail);
     }
@@ -93,18 +92,13 @@ enum err volume_pass_damage(struct warc_reader *reader, bool *ret_goes_on, struc
     return warc_reader_recover(reader, ret_goes_on, detail);
 }
 
-bool volume_is_damage(enum err err) {
-    return err == ERR_INVALID || err == ERR_TRUNCATED || err == ERR_CORRUPT || err == ERR_LIMIT ||
-           err == ERR_MISMATCH;
-}
-
 /*
  * Go on at the next record behind the damage. If there is none, the rest was being written when the
  * machine stopped, nobody was told that it is durable, and it is cut off. If there is one, the damage lies
  * between durable records and must stay where it is: `verify` names it.
  */
 static enum err recover_pass_damage(struct recovery *recovery, bool *ret_goes_on, struct err_detail *detail) {
-    enum err err = warc_reader_recover(&recovery->reader, ret_goes_on, detail);
+    enum err err = warc_reader_recover(&recovery->reader.warc, ret_goes_on, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -133,11 +127,11 @@ static enum err recover_pass_refused(struct recovery *recovery, enum err err, bo
                                      struct err_detail *detail) {
     struct segment *segment = recovery->segment;
     struct err_detail reason = detail != NULL ? *detail : (struct err_detail){0};
-    bool is_absurd = err == ERR_LIMIT && recovery->reader.state != WARC_READER_DAMAGED;
+    bool is_absurd = err == ERR_LIMIT && recovery->reader.warc.state != WARC_READER_DAMAGED;
     if (is_absurd || recovery->is_refused) {
         return err;
     }
-    enum err passed = volume_pass_damage(&recovery->reader, ret_goes_on, detail);
+    enum err passed = volume_pass_damage(&recovery->reader.warc, ret_goes_on, detail);
     if (passed != ERR_OK) {
         return passed;
     }
@@ -165,14 +159,14 @@ static enum err recover_read_records(struct recovery *recovery, struct err_detai
         if (recover_is_cancelled(recovery)) {
             return ERR_CANCELLED;
         }
-        enum err err = warc_reader_next(&recovery->reader, &found, detail);
+        enum err err = warc_reader_next(&recovery->reader.warc, &found, detail);
         if (err == ERR_OK && !found) {
             return ERR_OK;
         }
         if (err == ERR_OK) {
             err = recover_enter_record(recovery, detail);
         }
-        if (volume_is_damage(err)) {
+        if (segment_is_damage(err)) {
             err = is_mirrored ? recover_pass_refused(recovery, err, &goes_on, detail)
                               : recover_pass_damage(recovery, &goes_on, detail);
         }
@@ -189,23 +183,15 @@ static enum err recover_segment(struct recovery *recovery, uint64_t from, struct
         /* The index has run ahead, or somebody cut the file: the index is not to be believed. */
         return err_set(detail, ERR_MISMATCH, "segment %u is shorter than its index", segment->number);
     }
-    struct unpack_options options = {.dictionary = segment->has_dictionary ? &segment->dictionary : NULL};
-    enum err err = warc_reader_init(&recovery->reader, &options);
+    enum err err = segment_reader_open(&recovery->reader, segment, from, segment->size, detail);
     if (err != ERR_OK) {
         return err;
     }
-    segment_source_init(&recovery->source, segment, segment->size);
-    warc_reader_open(&recovery->reader, &recovery->source.source);
     recovery->good_end = from;
     recovery->from = from;
     recovery->unpacked_size = 0;
-    if (from > 0) {
-        err = warc_reader_seek(&recovery->reader, from, detail);
-    }
-    if (err == ERR_OK) {
-        err = recover_read_records(recovery, detail);
-    }
-    warc_reader_done(&recovery->reader);
+    err = recover_read_records(recovery, detail);
+    segment_reader_done(&recovery->reader);
     recovery->done_size += segment->size - from;
     return err == ERR_OK ? recover_commit_up_to(recovery, segment->size, detail) : err;
 }
@@ -224,9 +210,7 @@ static uint64_t recover_missed_size(const struct volume *volume, const struct in
 enum err volume_recover(struct volume *volume, struct volume_recovery *report, struct err_detail *detail) {
     struct index_position position;
     enum err err = index_position(volume->index, &position);
-    if (err == ERR_NOT_FOUND) {
-        position = (struct index_position){0};
-    } else if (err != ERR_OK) {
+    if (err != ERR_OK) {
         return err;
     }
     struct volume_scan scan;

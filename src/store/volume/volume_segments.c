@@ -126,7 +126,7 @@ static enum err segments_open_of_mirrored(struct listing *listing, const char *n
         return err_set(listing->detail, ERR_LIMIT, "more than %d segments", VOLUME_MIRRORED_SEGMENTS_MAX);
     }
     enum err err = segments_open_one(volume, name, listing->detail);
-    if (!volume_is_damage(err)) {
+    if (!segment_is_damage(err)) {
         return err;
     }
     volume_note_damage(listing->recovery, err, listing->detail);

@@ -35,7 +35,7 @@
 #include "store/volume/dictionary.h"
 #include "store/volume/encoders.h"
 #include "store/volume/origins.h"
-#include "store/volume/segment.h"
+#include "store/volume/segment_reader.h"
 #include "store/volume/volume.h"
 
 enum {
@@ -160,11 +160,7 @@ enum err volume_recover(struct volume *volume, struct volume_recovery *recovery,
 /* Something in a mirrored volume is refused, for this reason. */
 void volume_note_damage(struct volume_recovery *recovery, enum err err, const struct err_detail *detail);
 
-/* Is the error about the bytes of a segment, so that one may go on behind them? */
-bool volume_is_damage(enum err err);
-
-/* Do so. A record of a mirrored volume that was only refused is passed over as any other. */
-struct warc_reader;
+/* Go on behind damage. A record of a mirrored volume that was only refused is passed over as any other. */
 enum err volume_pass_damage(struct warc_reader *reader, bool *ret_goes_on,
                             struct err_detail *detail) MUST_CHECK;
 
