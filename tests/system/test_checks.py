@@ -40,6 +40,7 @@ def test_layers_pass_on_the_tree(root, tree):
         ("src/node/bad.c", "    thread_start(&thread, name, run, node);\n", "thread_start belongs to run/"),
         ("src/store/index/bad.c", "    pthread_create(&thread, NULL, run, NULL);\n", "pthread_create belongs to run/"),
         ("src/net/bad.h", "    pthread_cond_t changed;\n", "pthread_cond_t belongs to run/"),
+        ("src/http/server/bad.c", "    thread_start(&thread, name, run, node);\n", "thread_start belongs to run/"),
     ],
 )
 def test_layers_fail_on_a_forbidden_include(root, tree, path, text, complaint):

@@ -30,4 +30,7 @@ enum {
     STATUS_NO_SPACE = 507,
 };
 
+/* As RFC 9110 words it. */
+const char *status_reason(unsigned status);
+
 #endif

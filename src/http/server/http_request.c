@@ -1,13 +1,13 @@
 #include "http/server/http_request.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/json.h"
+#include "http/message/status.h"
 #include "http/server/http_state.h"
 
-enum { HEADERS_SIZE_MAX = 48 << 10, BLOCK_SIZE = 64 << 10, ERROR_SIZE_MAX = 4 << 10 };
+enum { HEADERS_SIZE_MAX = 48 << 10, ERROR_SIZE_MAX = 4 << 10 };
 
 void *http_request_context(const struct http_request *request) {
     return request->route->context;
@@ -38,29 +38,21 @@ struct bytes http_request_query(const struct http_request *request) {
 }
 
 struct bytes http_request_header(const struct http_request *request, const char *name) {
-    const char *value = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
-    return value == NULL ? bytes_of(NULL, 0) : bytes_of_string(value);
+    return fields_get(&request->connection->head.fields, bytes_of_string(name));
 }
 
 uint16_t http_request_port(const struct http_request *request) {
-    return request->server->door.address.port;
+    return request->connection->thread->server->door.address.port;
 }
 
 void http_request_client(const struct http_request *request, struct address *ret_client) {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    *ret_client = (struct address){0};
-    if (info != NULL && info->client_addr != NULL) {
-        *ret_client = http_door_client(info->client_addr);
-    }
+    *ret_client = request->connection->client;
 }
 
 bool http_request_is_gone(const struct http_request *request) {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     uint8_t byte;
-    ssize_t got = info == NULL ? 0 : recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+    ssize_t got = recv(request->connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 void http_request_limit_body(struct http_request *request, uint64_t size_max) {
@@ -73,108 +65,72 @@ enum err http_request_body(struct http_request *request, struct bytes *ret_body)
     return scratch_bytes(&request->body, ret_body);
 }
 
-void http_request_expect(const struct http_request *request, uint64_t size) {
-    const struct http_server_config *config = &request->server->config;
-    uint64_t allowed_us = config->request_timeout_ms * UINT64_C(1000);
-    allowed_us += size / config->rate_min * 1000000;
-    http_guard_expect(&request->server->guard, request->guarded, allowed_us, false);
-}
-
 /* ---- the answer ---- */
 
+/* A value that would end the line, and begin another field, is left out. */
 void http_add_header(struct http_request *request, const char *name, const char *value) {
+    struct bytes text = bytes_of_string(value);
+    if (text.size == 0 || http_has_controls(text)) {
+        return;
+    }
     if (request->headers.size_max == 0) {
         buf_init(&request->headers, HEADERS_SIZE_MAX);
     }
-    buf_put(&request->headers, bytes_of(name, strlen(name) + 1));
-    buf_put(&request->headers, bytes_of(value, strlen(value) + 1));
+    buf_put_string(&request->headers, name);
+    buf_put_string(&request->headers, ": ");
+    buf_put(&request->headers, text);
+    buf_put_string(&request->headers, "\r\n");
 }
 
-static void add_headers(struct http_request *request, struct MHD_Response *response) {
-    struct bytes rest = buf_bytes(&request->headers);
-    while (request->headers.err == ERR_OK && rest.size > 0) {
-        const char *name = (const char *)rest.data;
-        const char *value = name + strlen(name) + 1;
-        MHD_add_response_header(response, name, value);
-        rest = bytes_skip(rest, strlen(name) + strlen(value) + 2);
+static void count_answer(const struct http_request *request) {
+    struct http_server *server = request->connection->thread->server;
+    size_t index = server->config.routes_count;
+    if (request->route != NULL) {
+        index = (size_t)(request->route - server->config.routes);
     }
+    uint64_t delay_us = 0; /* of what never became a request */
+    if (request->has_begun) {
+        delay_us = clock_monotonic_us(server->config.clock) - request->begun_us;
+    }
+    size_t bucket = 0;
+    while (bucket < HTTP_DELAYS_COUNT && delay_us > http_delays_us[bucket]) {
+        bucket++;
+    }
+    size_t hundreds = request->status / 100;
+    uint64_t size = request->size == HTTP_SIZE_UNKNOWN ? 0 : request->size;
+    struct http_counters *counters = &server->counters[index];
+    http_count(&counters->statuses[hundreds < HTTP_STATUSES_COUNT ? hundreds : 0], 1);
+    http_count(&counters->delays[bucket], 1);
+    http_count(&counters->delay_sum_us, delay_us);
+    http_count(&counters->sent_size, size);
+    http_count(&server->sent_size, size);
 }
 
-/* The response is queued when the route's function has returned. */
-static void set_answer(struct http_request *request, unsigned status, const char *type,
-                       struct MHD_Response *response, uint64_t size) {
-    ASSERT(request->response == NULL && !request->is_suspended);
-    request->is_lost = response == NULL || request->headers.err != ERR_OK;
-    if (response == NULL) {
-        return;
-    }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    add_headers(request, response);
-    request->response = response;
+/* It is sent when the route's function has returned. */
+static void set_answer(struct http_request *request, unsigned status, const char *type, uint64_t size) {
+    ASSERT(!http_request_is_answered(request) && !request->is_suspended);
+    http_add_header(request, "Content-Type", type);
+    request->is_lost = request->headers.err != ERR_OK;
     request->status = status;
-    request->answer_size = size == HTTP_SIZE_UNKNOWN ? 0 : size;
-    struct http_server *server = request->server;
-    pthread_mutex_lock(&server->lock);
-    bool is_stopping = server->is_stopping;
-    server->stat.sent_size += request->answer_size;
-    pthread_mutex_unlock(&server->lock);
-    if (is_stopping) {
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    }
+    request->size = size;
+    count_answer(request);
 }
 
 void http_answer(struct http_request *request, unsigned status, const char *type, struct bytes body) {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(body.size, (void *)(uintptr_t)body.data, MHD_RESPMEM_MUST_COPY);
-    set_answer(request, status, type, response, body.size);
-}
-
-struct stream {
-    struct http_stream stream;
-    struct http_request *request; /* outlives its response */
-};
-
-static ssize_t read_stream(void *context, uint64_t offset, char *out, size_t size) {
-    struct stream *stream = context;
-    size_t got = 0;
-    http_request_expect(stream->request, size);
-    enum err err = stream->stream.read(stream->stream.context, offset, out, size, &got);
-    if (err == ERR_BUSY) {
-        return 0; /* it is asked again when the other connections of the thread have had their turn */
+    if (body.size > 0) {
+        buf_init(&request->content, body.size);
+        request->is_lost = buf_put(&request->content, body) != ERR_OK;
     }
-    if (err != ERR_OK) {
-        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (request->is_lost) {
+        return;
     }
-    return got == 0 ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)got;
-}
-
-static void close_stream(void *context) {
-    struct stream *stream = context;
-    stream->stream.close(stream->stream.context);
-    free(stream);
+    set_answer(request, status, type, body.size);
 }
 
 void http_answer_stream(struct http_request *request, unsigned status, const char *type,
-                        const struct http_stream *given) {
-    struct stream *stream = malloc(sizeof *stream);
-    if (stream == NULL) {
-        given->close(given->context);
-        request->is_lost = true;
-        return;
-    }
-    *stream = (struct stream){.stream = *given, .request = request};
-    uint64_t size = given->size == HTTP_SIZE_UNKNOWN ? MHD_SIZE_UNKNOWN : given->size;
-    struct MHD_Response *response =
-        MHD_create_response_from_callback(size, BLOCK_SIZE, read_stream, stream, close_stream);
-    if (response == NULL) {
-        close_stream(stream);
-    }
-    set_answer(request, status, type, response, given->size);
-}
-
-static void free_scratch(void *context) {
-    scratch_done(context);
-    free(context);
+                        const struct http_stream *stream) {
+    request->stream = *stream;
+    set_answer(request, status, type, stream->size);
 }
 
 static enum err read_scratch(void *context, uint64_t offset, void *out, size_t size, size_t *ret_size) {
@@ -184,56 +140,51 @@ static enum err read_scratch(void *context, uint64_t offset, void *out, size_t s
     return scratch_read(scratch, offset, out, *ret_size);
 }
 
+static void leave_scratch(void *context) {
+    (void)context; /* it goes with its request */
+}
+
 void http_answer_scratch(struct http_request *request, unsigned status, const char *type,
                          struct scratch *take_scratch) {
-    struct scratch *scratch = malloc(sizeof *scratch);
-    if (scratch == NULL || take_scratch->err != ERR_OK) {
-        free(scratch);
+    if (take_scratch->err != ERR_OK) {
         scratch_clear(take_scratch);
         request->is_lost = true;
         return;
     }
+    struct scratch *scratch = &request->scratch;
     *scratch = *take_scratch;
     scratch_init(take_scratch, scratch->directory, scratch->memory.size_max, scratch->size_max);
     scratch_set_budget(take_scratch, scratch->budget);
-    if (scratch_is_in_memory(scratch)) {
-        struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
-            scratch->memory.size, scratch->memory.data, free_scratch, scratch);
-        if (response == NULL) {
-            free_scratch(scratch);
-        }
-        set_answer(request, status, type, response, scratch->size);
-        return;
+    if (!scratch_is_in_memory(scratch)) {
+        request->stream = (struct http_stream){scratch->size, read_scratch, leave_scratch, scratch};
     }
-    struct http_stream stream = {
-        .size = scratch->size, .read = read_scratch, .close = free_scratch, .context = scratch};
-    http_answer_stream(request, status, type, &stream);
+    set_answer(request, status, type, scratch->size);
 }
 
 unsigned http_status(enum err err) {
     static const uint16_t statuses[] = {
-        [-ERR_OK] = MHD_HTTP_OK,
-        [-ERR_INVALID] = MHD_HTTP_BAD_REQUEST,
-        [-ERR_TRUNCATED] = MHD_HTTP_BAD_REQUEST,
-        [-ERR_LIMIT] = MHD_HTTP_CONTENT_TOO_LARGE,
-        [-ERR_UNSUPPORTED] = MHD_HTTP_NOT_IMPLEMENTED,
-        [-ERR_NOT_FOUND] = MHD_HTTP_NOT_FOUND,
-        [-ERR_EXISTS] = MHD_HTTP_CONFLICT,
-        [-ERR_MISMATCH] = MHD_HTTP_CONFLICT,
-        [-ERR_PERMISSION] = MHD_HTTP_FORBIDDEN,
-        [-ERR_REFUSED] = MHD_HTTP_FORBIDDEN,
-        [-ERR_MEMORY] = MHD_HTTP_SERVICE_UNAVAILABLE,
-        [-ERR_BUSY] = MHD_HTTP_SERVICE_UNAVAILABLE,
-        [-ERR_CANCELLED] = MHD_HTTP_SERVICE_UNAVAILABLE,
-        [-ERR_UNREACHABLE] = MHD_HTTP_BAD_GATEWAY,
-        [-ERR_CLOSED] = MHD_HTTP_BAD_GATEWAY,
-        [-ERR_TIMEOUT] = MHD_HTTP_GATEWAY_TIMEOUT,
-        [-ERR_NO_SPACE] = MHD_HTTP_INSUFFICIENT_STORAGE,
-        [-ERR_SYSTEM] = MHD_HTTP_INTERNAL_SERVER_ERROR,
+        [-ERR_OK] = STATUS_OK,
+        [-ERR_INVALID] = STATUS_BAD_REQUEST,
+        [-ERR_TRUNCATED] = STATUS_BAD_REQUEST,
+        [-ERR_LIMIT] = STATUS_TOO_LARGE,
+        [-ERR_UNSUPPORTED] = STATUS_NOT_IMPLEMENTED,
+        [-ERR_NOT_FOUND] = STATUS_NOT_FOUND,
+        [-ERR_EXISTS] = STATUS_CONFLICT,
+        [-ERR_MISMATCH] = STATUS_CONFLICT,
+        [-ERR_PERMISSION] = STATUS_FORBIDDEN,
+        [-ERR_REFUSED] = STATUS_FORBIDDEN,
+        [-ERR_MEMORY] = STATUS_UNAVAILABLE,
+        [-ERR_BUSY] = STATUS_UNAVAILABLE,
+        [-ERR_CANCELLED] = STATUS_UNAVAILABLE,
+        [-ERR_UNREACHABLE] = STATUS_BAD_GATEWAY,
+        [-ERR_CLOSED] = STATUS_BAD_GATEWAY,
+        [-ERR_TIMEOUT] = STATUS_LATE_GATEWAY,
+        [-ERR_NO_SPACE] = STATUS_NO_SPACE,
+        [-ERR_SYSTEM] = STATUS_INTERNAL,
     };
     size_t index = (size_t)-err;
     bool is_stated = index < sizeof statuses / sizeof *statuses && statuses[index] != 0;
-    return is_stated ? statuses[index] : MHD_HTTP_INTERNAL_SERVER_ERROR;
+    return is_stated ? statuses[index] : STATUS_INTERNAL;
 }
 
 void http_put_error(struct buf *out, enum err err, const char *text) {
@@ -249,7 +200,7 @@ void http_answer_json(struct http_request *request, unsigned status, const char 
     if (text->err != ERR_OK) {
         http_answer_error(request, text->err, "the answer is too long");
     } else {
-        http_add_header(request, MHD_HTTP_HEADER_CACHE_CONTROL, cache);
+        http_add_header(request, "Cache-Control", cache);
         http_add_header(request, "X-Content-Type-Options", "nosniff");
         http_answer(request, status, "application/json", buf_bytes(text));
     }
@@ -277,28 +228,20 @@ void http_answer_error(struct http_request *request, enum err err, const char *t
 
 /* ---- later ---- */
 
-/* is_suspended is the route's: a worker that has the request may answer it. */
-void http_request_leave_thread(struct http_request *request) {
-    struct http_server *server = request->server;
-    pthread_mutex_lock(&server->lock);
-    server->suspended_count++;
-    pthread_mutex_unlock(&server->lock);
-    MHD_suspend_connection(request->connection);
-}
-
 void http_request_suspend(struct http_request *request) {
-    ASSERT(request->response == NULL && !request->is_suspended);
+    ASSERT(!http_request_is_answered(request) && !request->is_suspended);
     request->is_suspended = true;
-    http_request_leave_thread(request);
 }
 
-/* The count goes down when libmicrohttpd has done all of its part: http_server_stop() waits for that. */
+static void request_resumed(void *context) {
+    struct http_request *request = context;
+    request->is_suspended = false;
+    http_connection_go_on(request->connection);
+}
+
 void http_request_resume(struct http_request *request) {
-    struct http_server *server = request->server;
-    MHD_resume_connection(request->connection);
-    pthread_mutex_lock(&server->lock);
-    if (--server->suspended_count == 0) {
-        pthread_cond_broadcast(&server->changes);
-    }
-    pthread_mutex_unlock(&server->lock);
+    struct loop *loop = &request->connection->thread->loop;
+    request->resumed = (struct loop_post){.run = request_resumed, .context = request};
+    bool is_posted = loop_post(loop, &request->resumed);
+    ASSERT(is_posted); /* http_server_stop() waits for it */
 }

@@ -1,10 +1,11 @@
 #include "http/server/http_server.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <time.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "http/message/status.h"
+#include "http/server/http_connection.h"
 #include "http/server/http_state.h"
 #include "run/priority.h"
 
@@ -12,42 +13,16 @@ enum {
     THREADS_MIN = 4,
     WORKERS_COUNT = 32,
     CONNECTIONS_MAX = 1024,
-    CONNECTION_MEMORY_SIZE = 64 << 10,
     REQUEST_TIMEOUT_MS = 15000,
     IDLE_TIMEOUT_MS = 60000,
     RATE_MIN = 16 << 10,
-    DISCARD_SIZE_MAX = 1 << 20, /* of the body of a request that was refused, so that its client hears why */
+    LOOK_PERIOD_US = 1000000,
 };
 
 const uint32_t http_delays_us[HTTP_DELAYS_COUNT] = {100,   250,   500,    1000,   2500,    5000,
                                                     10000, 50000, 100000, 500000, 1000000, 5000000};
 
-/* ---- one request, from libmicrohttpd's callbacks ---- */
-
-static void *begin_target(void *context, const char *target, struct MHD_Connection *connection) {
-    struct http_server *server = context;
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct http_request *request = calloc(1, sizeof *request);
-    char *copy = strdup(target);
-    if (request == NULL || copy == NULL || info == NULL || info->socket_context == NULL) {
-        free(request);
-        free(copy);
-        return NULL;
-    }
-    struct bytes whole = bytes_of_string(copy);
-    size_t path_size = bytes_find_byte(whole, '?');
-    *request = (struct http_request){
-        .server = server,
-        .connection = connection,
-        .guarded = info->socket_context,
-        .target = copy,
-        .path = bytes_slice(whole, 0, path_size),
-        .query = path_size < whole.size ? bytes_skip(whole, path_size + 1) : bytes_of(NULL, 0),
-    };
-    scratch_init(&request->body, server->config.scratch_directory, SCRATCH_MEMORY_MAX, 0);
-    return request;
-}
+/* ---- routes ---- */
 
 static bool fits_path(const struct http_route *route, struct bytes path, struct bytes *ret_rest) {
     struct bytes pattern = bytes_of_string(route->path);
@@ -63,9 +38,10 @@ static bool fits_path(const struct http_route *route, struct bytes path, struct 
     return true;
 }
 
-static bool fits_method(const struct http_route *route, const char *method) {
-    return strcmp(route->method, method) == 0 ||
-           (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
+static bool fits_method(const struct http_route *route, struct bytes method) {
+    struct bytes wanted = bytes_of_string(route->method);
+    return bytes_equal(wanted, method) ||
+           (bytes_equal(method, BYTES("HEAD")) && bytes_equal(wanted, BYTES("GET")));
 }
 
 /* For what no other route is there: it must not hide that one is there for another method. */
@@ -74,8 +50,8 @@ static bool is_fallback(const struct http_route *route) {
 }
 
 /* Answers if there is none. */
-static void find_route(struct http_request *request, const char *method) {
-    const struct http_server_config *config = &request->server->config;
+static void find_route(struct http_request *request, struct bytes method) {
+    const struct http_server_config *config = &request->connection->thread->server->config;
     const struct http_route *other = NULL; /* of the right path for another method */
     for (size_t i = 0; i < config->routes_count; i++) {
         const struct http_route *route = &config->routes[i];
@@ -90,30 +66,18 @@ static void find_route(struct http_request *request, const char *method) {
         other = other == NULL ? route : other;
     }
     if (other == NULL) {
-        http_answer_status(request, MHD_HTTP_NOT_FOUND, ERR_UNSUPPORTED, "there is no such page");
+        http_answer_status(request, STATUS_NOT_FOUND, ERR_UNSUPPORTED, "there is no such page");
         return;
     }
-    http_add_header(request, MHD_HTTP_HEADER_ALLOW, other->method);
-    http_answer_status(request, MHD_HTTP_METHOD_NOT_ALLOWED, ERR_UNSUPPORTED,
-                       "this page takes another method");
+    http_add_header(request, "Allow", other->method);
+    http_answer_status(request, STATUS_OTHER_METHOD, ERR_UNSUPPORTED, "this page takes another method");
 }
 
-/* What the header says of the body; a size that is not stated counts as the largest allowed. */
-static uint64_t stated_size(const struct http_request *request) {
-    uint64_t size = 0;
-    struct bytes length = http_request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    if (http_request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING).size > 0) {
-        return request->body.size_max;
-    }
-    if (length.size > 0 && !bytes_to_u64(length, UINT64_MAX, &size)) {
-        return UINT64_MAX;
-    }
-    return size;
-}
+/* ---- one request, as its connection hands it over ---- */
 
 /* False if the server is closing. */
 static bool start_work(struct http_request *request) {
-    struct http_server *server = request->server;
+    struct http_server *server = request->connection->thread->server;
     pthread_mutex_lock(&server->lock);
     bool may_work = request->is_working || !server->is_closing;
     if (may_work && !request->is_working) {
@@ -125,62 +89,37 @@ static bool start_work(struct http_request *request) {
 }
 
 static void end_work(struct http_request *request) {
-    struct http_server *server = request->server;
+    struct http_server *server = request->connection->thread->server;
     if (!request->is_working) {
         return;
     }
     request->is_working = false;
     pthread_mutex_lock(&server->lock);
     if (--server->working_count == 0) {
-        pthread_cond_broadcast(&server->changes);
+        bell_ring(&server->changes);
     }
     pthread_mutex_unlock(&server->lock);
 }
 
-static void http_add(_Atomic uint64_t *sum, uint64_t value) {
-    atomic_fetch_add_explicit(sum, value, memory_order_relaxed);
-}
-
-static void count_answer(const struct http_request *request) {
-    const struct http_server *server = request->server;
-    size_t index = server->config.routes_count;
-    if (request->route != NULL) {
-        index = (size_t)(request->route - server->config.routes);
-    }
-    uint64_t delay_us = clock_monotonic_us(server->config.clock) - request->begun_us;
-    size_t bucket = 0;
-    while (bucket < HTTP_DELAYS_COUNT && delay_us > http_delays_us[bucket]) {
-        bucket++;
-    }
-    size_t hundreds = request->status / 100;
-    struct http_counters *counters = &server->counters[index];
-    http_add(&counters->statuses[hundreds < HTTP_STATUSES_COUNT ? hundreds : 0], 1);
-    http_add(&counters->delays[bucket], 1);
-    http_add(&counters->delay_sum_us, delay_us);
-    http_add(&counters->sent_size, request->answer_size);
-}
-
-static enum MHD_Result queue(struct http_request *request) {
-    end_work(request);
-    if (request->is_lost || request->response == NULL) {
-        return MHD_NO;
-    }
-    count_answer(request);
-    http_request_expect(request, request->answer_size);
-    return MHD_queue_response(request->connection, request->status, request->response);
-}
-
-static enum MHD_Result begin_request(struct http_request *request, const char *method) {
-    struct http_server *server = request->server;
+void http_request_begin(struct http_request *request, struct http_connection *connection, uint64_t size) {
+    struct http_server *server = connection->thread->server;
     const struct http_server_config *config = &server->config;
-    request->has_begun = true;
-    request->begun_us = clock_monotonic_us(config->clock);
+    struct bytes target = connection->head.target;
+    size_t path_size = bytes_find_byte(target, '?');
+    *request = (struct http_request){
+        .connection = connection,
+        .path = bytes_slice(target, 0, path_size),
+        .query = path_size < target.size ? bytes_skip(target, path_size + 1) : bytes_of(NULL, 0),
+        .has_begun = true,
+        .begun_us = clock_monotonic_us(config->clock),
+    };
+    scratch_init(&request->body, config->scratch_directory, SCRATCH_MEMORY_MAX, 0);
+    http_count(&server->requests_count, 1);
     pthread_mutex_lock(&server->lock);
     server->active_count++;
-    server->stat.requests_count++;
     pthread_mutex_unlock(&server->lock);
     if (config->check == NULL || config->check(config->check_context, request)) {
-        find_route(request, method);
+        find_route(request, connection->head.method);
     }
     if (request->route != NULL) {
         request->body.size_max = request->route->body_size_max;
@@ -188,161 +127,102 @@ static enum MHD_Result begin_request(struct http_request *request, const char *m
     if (request->route != NULL && request->route->begin != NULL) {
         request->route->begin(request);
     }
-    uint64_t size = stated_size(request);
-    bool is_answered = request->response != NULL || request->is_lost;
-    if (!is_answered && size > request->body.size_max) {
-        http_answer_status(request, MHD_HTTP_CONTENT_TOO_LARGE, ERR_LIMIT, "the body is too large");
-        is_answered = true;
+    if (!http_request_is_answered(request) && size != HTTP_SIZE_UNKNOWN && size > request->body.size_max) {
+        http_answer_status(request, STATUS_TOO_LARGE, ERR_LIMIT, "the body is too large");
     }
-    http_request_expect(request, size);
-    return is_answered && size > DISCARD_SIZE_MAX ? queue(request) : MHD_YES;
 }
 
-static enum MHD_Result take_body(struct http_request *request, struct bytes part) {
-    struct http_server *server = request->server;
-    pthread_mutex_lock(&server->lock);
-    server->stat.received_size += part.size;
-    pthread_mutex_unlock(&server->lock);
-    if (request->response != NULL) {
+bool http_request_take(struct http_request *request, struct bytes part) {
+    http_count(&request->connection->thread->server->received_size, part.size);
+    if (http_request_is_answered(request)) {
         request->discarded_size += part.size;
-        return request->discarded_size <= DISCARD_SIZE_MAX ? MHD_YES : MHD_NO;
+        return request->discarded_size <= HTTP_DISCARD_SIZE_MAX;
     }
     enum err err = scratch_put(&request->body, part);
     if (err != ERR_OK) {
         http_answer_error(request, err, err == ERR_LIMIT ? "the body is too large" : NULL);
     }
-    return MHD_YES;
-}
-
-static void answer_request(struct http_request *request) {
-    request->is_suspended = false;
-    if (!start_work(request)) {
-        http_answer_error(request, ERR_BUSY, "the server is stopping");
-        return;
-    }
-    http_guard_expect(&request->server->guard, request->guarded, HTTP_GUARD_NEVER, false);
-    request->route->answer(request);
-    ASSERT(request->is_suspended || request->response != NULL || request->is_lost);
-}
-
-/* ---- workers ---- */
-
-static void http_work(void *context, size_t seat) {
-    struct http_request *request = context;
-    (void)seat;
-    request->route->answer(request);
-    ASSERT(!request->is_suspended && (request->response != NULL || request->is_lost));
-    http_request_resume(request);
-}
-
-/*
- * True: the connection's thread does not look at the request again before it is resumed. False: it is
- * answered.
- */
-static bool give_to_worker(struct http_request *request) {
-    struct http_server *server = request->server;
-    if (request->was_refused || !start_work(request)) {
-        http_answer_error(request, ERR_BUSY, "the server is stopping");
-        return false;
-    }
-    http_guard_expect(&server->guard, request->guarded, HTTP_GUARD_NEVER, false);
-    request->job = (struct pool_job){.run = http_work, .context = request};
-    http_request_leave_thread(request);
-    if (!pool_try(&server->workers, &request->job)) {
-        request->was_refused = true;
-        http_request_resume(request);
-    }
     return true;
 }
 
-static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *target,
-                                  const char *method, const char *version, const char *upload,
-                                  size_t *upload_size, void **state) {
-    (void)context;
-    (void)connection;
-    (void)target;
-    (void)version;
-    struct http_request *request = *state;
-    if (request == NULL) {
-        return MHD_NO; /* no memory */
-    }
-    if (!request->has_begun) {
-        return begin_request(request, method);
-    }
-    if (*upload_size > 0) {
-        enum MHD_Result result = take_body(request, bytes_of(upload, *upload_size));
-        *upload_size = 0;
-        return result;
-    }
-    if (request->response == NULL && !request->is_lost && request->route->is_long) {
-        return give_to_worker(request) ? MHD_YES : queue(request);
-    }
-    if (request->response == NULL && !request->is_lost) {
-        answer_request(request);
-    }
-    return request->is_suspended ? MHD_YES : queue(request);
+static void long_run(void *context, size_t seat) {
+    struct http_request *request = context;
+    (void)seat;
+    request->route->answer(request);
+    ASSERT(!request->is_suspended && http_request_is_answered(request));
 }
 
-static void end_request(void *context, struct MHD_Connection *connection, void **state,
-                        enum MHD_RequestTerminationCode code) {
-    (void)connection;
-    (void)code;
-    struct http_server *server = context;
-    struct http_request *request = *state;
-    if (request == NULL) {
+static void long_done(void *context) {
+    struct http_request *request = context;
+    request->is_away = false;
+    end_work(request);
+    http_connection_go_on(request->connection);
+}
+
+/* False: it is stopping. */
+static bool give_to_worker(struct http_request *request) {
+    struct http_thread *thread = request->connection->thread;
+    request->job =
+        (struct pool_job){.run = long_run, .context = request, .loop = &thread->loop, .done = long_done};
+    request->is_away = true;
+    request->is_away = pool_try(&thread->server->workers, &request->job);
+    return request->is_away;
+}
+
+void http_request_work(struct http_request *request) {
+    bool is_long = request->route->is_long;
+    if (!start_work(request) || (is_long && !give_to_worker(request))) {
+        http_answer_error(request, ERR_BUSY, "the server is stopping");
         return;
     }
-    *state = NULL;
+    if (is_long) {
+        return;
+    }
+    request->route->answer(request);
+    ASSERT(request->is_suspended || http_request_is_answered(request));
+    if (!request->is_suspended) {
+        end_work(request);
+    }
+}
+
+void http_request_end(struct http_request *request) {
+    if (request->connection == NULL) {
+        return; /* there is none */
+    }
+    struct http_server *server = request->connection->thread->server;
     end_work(request);
     if (request->route != NULL && request->route->end != NULL) {
         request->route->end(request);
     }
-    if (request->response != NULL) {
-        MHD_destroy_response(request->response);
+    if (request->stream.close != NULL) {
+        request->stream.close(request->stream.context);
     }
-    uint64_t idle_ms = (uint64_t)server->config.idle_timeout_ms + server->config.request_timeout_ms;
-    http_guard_expect(&server->guard, request->guarded, idle_ms * 1000, true);
-    pthread_mutex_lock(&server->lock);
-    server->active_count -= request->has_begun ? 1 : 0;
-    if (server->active_count == 0) {
-        pthread_cond_broadcast(&server->changes);
+    if (request->scratch.directory != NULL) {
+        scratch_done(&request->scratch);
     }
-    pthread_mutex_unlock(&server->lock);
-    scratch_done(&request->body);
-    buf_done(&request->headers);
-    free(request->target);
-    free(request);
-}
-
-static void http_on_connection(void *context, struct MHD_Connection *connection, void **state,
-                               enum MHD_ConnectionNotificationCode code) {
-    struct http_server *server = context;
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    int fd = info->connect_fd;
-    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-        if (*state != NULL) {
-            http_guard_remove(&server->guard, *state);
-            free(*state);
+    if (request->has_begun) {
+        scratch_done(&request->body);
+        pthread_mutex_lock(&server->lock);
+        if (--server->active_count == 0) {
+            bell_ring(&server->changes);
         }
-        http_door_leave(&server->door, fd);
-        return;
+        pthread_mutex_unlock(&server->lock);
     }
-    struct http_guarded *guarded = malloc(sizeof *guarded);
-    *state = guarded;
-    if (guarded != NULL) {
-        http_guard_add(&server->guard, guarded, fd, server->config.request_timeout_ms * UINT64_C(1000));
-    }
-}
-
-/* Targets stay as they were sent: archived URLs are full of percent signs. */
-static size_t keep_escapes(void *context, struct MHD_Connection *connection, char *text) {
-    (void)context;
-    (void)connection;
-    return strlen(text);
+    buf_done(&request->content);
+    buf_done(&request->headers);
+    *request = (struct http_request){0};
 }
 
 /* ---- starting and stopping ---- */
+
+/* Of the descriptors that the process may have, three quarters: volumes, index and peers need theirs. */
+static unsigned descriptors_left(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 * 3 > UINT16_MAX + 1U) {
+        return UINT16_MAX + 1U;
+    }
+    return limit.rlim_cur < 8 ? 1 : (unsigned)(limit.rlim_cur / 4 * 3);
+}
 
 static void fill_defaults(struct http_server_config *config) {
     ASSERT(config->scratch_directory != NULL && config->routes != NULL);
@@ -355,11 +235,10 @@ static void fill_defaults(struct http_server_config *config) {
         config->threads_count = HTTP_DOOR_THREADS_MAX;
     }
     config->connections_max = config->connections_max == 0 ? CONNECTIONS_MAX : config->connections_max;
+    unsigned possible = descriptors_left();
+    config->connections_max = config->connections_max > possible ? possible : config->connections_max;
     if (config->connections_per_address_max == 0) {
         config->connections_per_address_max = (config->connections_max + 1) / 2;
-    }
-    if (config->connection_memory_size == 0) {
-        config->connection_memory_size = CONNECTION_MEMORY_SIZE;
     }
     if (config->request_timeout_ms == 0) {
         config->request_timeout_ms = REQUEST_TIMEOUT_MS;
@@ -369,75 +248,76 @@ static void fill_defaults(struct http_server_config *config) {
     config->clock = config->clock == NULL ? &clock_system : config->clock;
 }
 
-static bool http_give(void *context, unsigned thread, int take_fd, const struct sockaddr *client,
-                      socklen_t client_size) {
+static bool http_give(void *context, unsigned thread, int take_fd, const struct address *client) {
     struct http_server *server = context;
-    return MHD_add_connection(server->daemons[thread], take_fd, client, client_size) == MHD_YES;
+    return http_connection_new(&server->threads[thread], take_fd, client);
 }
 
-/* One with its thread. */
-static struct MHD_Daemon *start_daemon(struct http_server *server) {
-    const struct http_server_config *config = &server->config;
-    unsigned flags =
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
-    return MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_CONNECTION_LIMIT, config->connections_max,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, config->connection_memory_size, MHD_OPTION_CONNECTION_TIMEOUT,
-        config->idle_timeout_ms / 1000 + 1, MHD_OPTION_URI_LOG_CALLBACK, begin_target, server,
-        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, server, MHD_OPTION_NOTIFY_COMPLETED, end_request, server,
-        MHD_OPTION_NOTIFY_CONNECTION, http_on_connection, server, MHD_OPTION_END);
+static enum err start_thread(struct http_server *server, struct http_thread *thread) {
+    thread->server = server;
+    thread->block = malloc(HTTP_BLOCK_SIZE);
+    enum err err = thread->block == NULL ? ERR_MEMORY : loop_init(&thread->loop, 0);
+    if (err != ERR_OK) {
+        free(thread->block);
+        return err;
+    }
+    loop_timer_init(&thread->loop, &thread->look, http_connections_look, thread);
+    loop_timer_init(&thread->loop, &thread->again, http_connections_again, thread);
+    loop_timer_set(&thread->look, LOOK_PERIOD_US, LOOK_PERIOD_US);
+    server->threads_count++;
+    return loop_start(&thread->loop, "http", PRIORITY_USUAL);
 }
 
-static void stop_daemons(struct http_server *server) {
-    while (server->daemons_count > 0) {
-        MHD_stop_daemon(server->daemons[--server->daemons_count]);
+static void stop_threads(struct http_server *server) {
+    for (unsigned i = 0; i < server->threads_count; i++) {
+        loop_stop(&server->threads[i].loop, http_connections_close, &server->threads[i]);
+        free(server->threads[i].block);
     }
 }
 
 static enum err http_start_threads(struct http_server *server, struct err_detail *detail) {
-    bool is_well = true;
+    enum err err = ERR_OK;
     priority_set_turns(PRIORITY_SHORT_TURNS); /* theirs */
-    while (is_well && server->daemons_count < server->config.threads_count) {
-        struct MHD_Daemon *daemon = start_daemon(server);
-        is_well = daemon != NULL;
-        server->daemons[server->daemons_count] = daemon;
-        server->daemons_count += is_well;
+    while (err == ERR_OK && server->threads_count < server->config.threads_count) {
+        err = start_thread(server, &server->threads[server->threads_count]);
     }
-    struct pool_config workers = {.name = "http-work", .threads_max = server->config.workers_count};
-    is_well = is_well && pool_start(&server->workers, &workers) == ERR_OK;
+    if (err == ERR_OK) {
+        struct pool_config workers = {.name = "http-work", .threads_max = server->config.workers_count};
+        err = pool_start(&server->workers, &workers);
+    }
     priority_set_turns(PRIORITY_USUAL_TURNS);
-    if (is_well && http_door_open(&server->door) == ERR_OK) {
-        return ERR_OK;
+    if (err == ERR_OK) {
+        err = http_door_open(&server->door);
     }
-    pool_stop(&server->workers);
-    stop_daemons(server);
-    return err_set(detail, ERR_SYSTEM, "cannot start the threads of the server");
+    if (err != ERR_OK) {
+        pool_stop(&server->workers);
+        stop_threads(server);
+        return err_set(detail, err, "cannot start the threads of the server");
+    }
+    return ERR_OK;
 }
 
 static void free_server(struct http_server *server) {
-    pthread_cond_destroy(&server->changes);
     pthread_mutex_destroy(&server->lock);
+    free(server->threads);
     free(server->counters);
     free(server);
 }
 
 static struct http_server *make_server(const struct http_server_config *config) {
     struct http_server *server = calloc(1, sizeof *server);
-    struct http_counters *counters = calloc(config->routes_count + 1, sizeof *counters);
-    if (server == NULL || counters == NULL) {
-        free(server);
-        free(counters);
+    if (server == NULL) {
         return NULL;
     }
-    server->counters = counters;
     server->config = *config;
     fill_defaults(&server->config);
     pthread_mutex_init(&server->lock, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&server->changes, &attributes);
-    pthread_condattr_destroy(&attributes);
+    server->counters = calloc(config->routes_count + 1, sizeof *server->counters);
+    server->threads = calloc(server->config.threads_count, sizeof *server->threads);
+    if (server->counters == NULL || server->threads == NULL) {
+        free_server(server);
+        return NULL;
+    }
     return server;
 }
 
@@ -459,13 +339,7 @@ enum err http_server_start(const struct http_server_config *config, struct http_
         free_server(server);
         return err;
     }
-    err = http_guard_init(&server->guard, server->config.clock);
-    if (err == ERR_OK) {
-        err = http_start_threads(server, detail);
-        if (err != ERR_OK) {
-            http_guard_done(&server->guard);
-        }
-    }
+    err = http_start_threads(server, detail);
     if (err != ERR_OK) {
         http_door_done(&server->door);
         free_server(server);
@@ -479,13 +353,21 @@ void http_server_address(const struct http_server *server, struct address *ret_a
     *ret_address = server->door.address;
 }
 
+unsigned http_server_connections_max(const struct http_server *server) {
+    return server->config.connections_max;
+}
+
 void http_server_stat(struct http_server *server, struct http_server_stat *ret_stat) {
     pthread_mutex_lock(&server->lock);
-    struct http_server_stat stat = server->stat;
-    stat.active_count = server->active_count;
+    uint32_t active_count = server->active_count;
     pthread_mutex_unlock(&server->lock);
-    stat.cut_count = http_guard_cut_count(&server->guard);
-    *ret_stat = stat;
+    *ret_stat = (struct http_server_stat){
+        .requests_count = http_sum(&server->requests_count),
+        .received_size = http_sum(&server->received_size),
+        .sent_size = http_sum(&server->sent_size),
+        .cut_count = http_sum(&server->cut_count) + http_door_evicted_count(&server->door),
+        .active_count = active_count,
+    };
 }
 
 void http_server_route_stat(const struct http_server *server, size_t index,
@@ -493,31 +375,24 @@ void http_server_route_stat(const struct http_server *server, size_t index,
     ASSERT(index <= server->config.routes_count);
     const struct http_counters *counters = &server->counters[index];
     for (size_t i = 0; i < HTTP_STATUSES_COUNT; i++) {
-        ret_stat->statuses[i] = atomic_load_explicit(&counters->statuses[i], memory_order_relaxed);
+        ret_stat->statuses[i] = http_sum(&counters->statuses[i]);
     }
     for (size_t i = 0; i <= HTTP_DELAYS_COUNT; i++) {
-        ret_stat->delays[i] = atomic_load_explicit(&counters->delays[i], memory_order_relaxed);
+        ret_stat->delays[i] = http_sum(&counters->delays[i]);
     }
-    ret_stat->delay_sum_us = atomic_load_explicit(&counters->delay_sum_us, memory_order_relaxed);
-    ret_stat->sent_size = atomic_load_explicit(&counters->sent_size, memory_order_relaxed);
+    ret_stat->delay_sum_us = http_sum(&counters->delay_sum_us);
+    ret_stat->sent_size = http_sum(&counters->sent_size);
 }
 
 static void await_requests(struct http_server *server, uint32_t grace_ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += grace_ms / 1000;
-    until.tv_nsec += (long)(grace_ms % 1000) * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    int number = 0;
+    uint64_t until_us = clock_monotonic_us(&clock_system) + grace_ms * UINT64_C(1000);
     pthread_mutex_lock(&server->lock);
     server->is_stopping = true;
-    while (server->active_count > 0 && number != ETIMEDOUT) {
-        number = pthread_cond_timedwait(&server->changes, &server->lock, &until);
+    while (server->active_count > 0 && bell_await(&server->changes, &server->lock, until_us)) {
     }
     server->is_closing = true;
-    while (server->working_count > 0 || server->suspended_count > 0) {
-        pthread_cond_wait(&server->changes, &server->lock);
+    while (server->working_count > 0) {
+        (void)bell_await(&server->changes, &server->lock, BELL_NEVER_US);
     }
     pthread_mutex_unlock(&server->lock);
 }
@@ -526,8 +401,7 @@ void http_server_stop(struct http_server *server, uint32_t grace_ms) {
     http_door_close(&server->door);
     await_requests(server, grace_ms);
     pool_stop(&server->workers);
-    stop_daemons(server);
+    stop_threads(server);
     http_door_done(&server->door);
-    http_guard_done(&server->guard);
     free_server(server);
 }

@@ -1,16 +1,16 @@
 /*
- * http_server - the HTTP/1.1 server of a node: routes by table, bounds on everything. libmicrohttpd.
+ * http_server - the HTTP/1.1 server of a node: routes by table, bounds on everything.
  *
- *      connections ──> door ──> epoll, threads_count threads ──> route ──> its functions, in the same thread
- *                                                                   └──> is_long: answer(), on a worker
+ *      connections ──> door ──> threads_count loops ──> route ──> its functions, on the same loop
+ *                                                        └──> is_long: answer(), on a worker
  *
- * A route's functions must not take long, or the other connections of the thread wait with them. A function
+ * A route's functions must not take long, or the other connections of the loop wait with them. A function
  * that reads documents of any size, which others chose, says so: is_long. One that waits for an event
  * suspends the request and resumes it from another thread (http_request.h).
  *
- * Bounds: connections, also per address; header and target of a request (connection_memory_size); bodies (per
- * route; above SCRATCH_MEMORY_MAX they lie in a file); time to send a request, to take an answer, to be idle.
- * A client that breaks one is answered or cut off; the others do not notice.
+ * Bounds: connections, also per address (http_door.h); the head of a request (HTTP_HEAD_SIZE_MAX); bodies
+ * (per route; above SCRATCH_MEMORY_MAX they lie in a file); time to send a request, to take an answer, to be
+ * idle. A client that breaks one is answered or cut off; the others do not notice.
  *
  * Every request passes config.check first, whatever it asks for: there a node refuses strangers.
  *
@@ -54,9 +54,8 @@ struct http_server_config {
     const char *scratch_directory;        /* for large bodies; required */
     unsigned threads_count;               /* (two for each processor, 4 to 64) */
     unsigned workers_count;               /* (32) at most, for routes that are long */
-    unsigned connections_max;             /* (1,024) */
+    unsigned connections_max;             /* (1,024); at most three quarters of the descriptor limit */
     unsigned connections_per_address_max; /* (half of them) */
-    size_t connection_memory_size;        /* (64 KiB) */
     uint32_t request_timeout_ms; /* (15,000) for a header; and for bodies, beside their size / rate_min */
     uint32_t idle_timeout_ms;    /* (60,000) between requests */
     uint32_t rate_min;           /* (16 KiB) bytes a second, both ways */
@@ -74,11 +73,14 @@ enum err http_server_start(const struct http_server_config *config, struct http_
 /* With the port that it really has. */
 void http_server_address(const struct http_server *server, struct address *ret_address);
 
+/* As it was configured, or what the limit of descriptors allows. */
+unsigned http_server_connections_max(const struct http_server *server);
+
 struct http_server_stat {
     uint64_t requests_count;
     uint64_t received_size; /* of bodies */
     uint64_t sent_size;     /* of bodies; what streams without a size is not counted */
-    uint64_t cut_count;     /* connections that were too slow */
+    uint64_t cut_count;     /* connections that were too slow, or had to make room */
     uint32_t active_count;  /* requests now */
 };
 

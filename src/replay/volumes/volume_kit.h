@@ -1,6 +1,6 @@
 /*
  * volume_kit - what a thread needs to work on a volume: a writer, a reader, buffers. Taken for a request or a
- * part of it and given back for the next, since which thread serves which request is libmicrohttpd's choice.
+ * part of it and given back for the next, since which thread serves a request depends on its connection.
  */
 #ifndef MNEMON_REPLAY_VOLUMES_VOLUME_KIT_H
 #define MNEMON_REPLAY_VOLUMES_VOLUME_KIT_H
