@@ -31,6 +31,7 @@ struct access {
     pthread_mutex_t looking;
     struct buf seen;              /* what the rules were read from */
     bool is_settled;              /* the files were at rest when they were read */
+    enum err err;                 /* of reading them */
     char told[ERR_TEXT_SIZE_MAX]; /* what was wrong last, to say it once */
 };
 
@@ -56,7 +57,8 @@ static enum err access_refresh(struct access *access, struct err_detail *detail)
     bool is_same = access->is_settled && bytes_equal(buf_bytes(&look), buf_bytes(&access->seen));
     if (err != ERR_OK || is_same) {
         buf_done(&look);
-        return err;
+        bool is_wrong_still = err == ERR_OK && access->err != ERR_OK;
+        return is_wrong_still ? err_set(detail, access->err, "%s", access->told) : err;
     }
     buf_done(&access->seen);
     access->seen = look;
@@ -66,6 +68,7 @@ static enum err access_refresh(struct access *access, struct err_detail *detail)
     if (err == ERR_OK) {
         access_put_in_force(access, rules);
     }
+    access->err = err;
     return err;
 }
 
@@ -82,6 +85,14 @@ static void access_tell_once(struct access *access, enum err err, const struct e
     }
 }
 
+/* Whoever looks has locked `looking`. */
+static enum err access_look(struct access *access, struct err_detail *detail) {
+    enum err err = access_refresh(access, detail);
+    access_tell_once(access, err, detail);
+    atomic_store(&access->look_at_us, clock_monotonic_us(access->clock) + LOOK_EVERY_US);
+    return err;
+}
+
 static void access_refresh_if_due(struct access *access) {
     uint64_t now_us = clock_monotonic_us(access->clock);
     if (now_us < atomic_load_explicit(&access->look_at_us, memory_order_relaxed) ||
@@ -90,9 +101,7 @@ static void access_refresh_if_due(struct access *access) {
     }
     if (now_us >= atomic_load(&access->look_at_us)) {
         struct err_detail detail = {0};
-        enum err err = access_refresh(access, &detail);
-        access_tell_once(access, err, &detail);
-        atomic_store(&access->look_at_us, clock_monotonic_us(access->clock) + LOOK_EVERY_US);
+        (void)access_look(access, &detail); /* it was told */
     }
     pthread_mutex_unlock(&access->looking);
 }
@@ -135,6 +144,14 @@ void access_close(struct access *access) {
     pthread_rwlock_destroy(&access->lock);
     pthread_mutex_destroy(&access->looking);
     free(access);
+}
+
+enum err access_reload(struct access *access, struct err_detail *detail) {
+    struct err_detail own = {0};
+    pthread_mutex_lock(&access->looking);
+    enum err err = access_look(access, &own);
+    pthread_mutex_unlock(&access->looking);
+    return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_detail_text(&own, err));
 }
 
 enum access_verdict access_check(struct access *access, struct bytes surt, int64_t time_us) {

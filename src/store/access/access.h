@@ -33,6 +33,9 @@ void access_close(struct access *access);
 /* The capture of this SURT at this time. */
 enum access_verdict access_check(struct access *access, struct bytes surt, int64_t time_us);
 
+/* Look at the files now, and wait for it: ERR_OK says that all rules are as the files have them. */
+enum err access_reload(struct access *access, struct err_detail *detail) MUST_CHECK;
+
 /* Whether there are rules at all: without any, nobody need ask for each capture. */
 bool access_has_rules(struct access *access);
 

@@ -10,7 +10,8 @@
 #include "base/buf.h"
 #include "store/access/access_rules.h"
 
-enum { ACCESS_FILES_MAX = 1000, ACCESS_NAME_SIZE_MAX = 255 };
+/* More files than a founder can have decrees (protocol/ring/decree_room.h): each may be a file. */
+enum { ACCESS_FILES_MAX = 4096, ACCESS_NAME_SIZE_MAX = 255 };
 
 /*
  * Append a text that differs where a file has changed, come or gone: path, inode, size and times of each.
