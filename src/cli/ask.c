@@ -81,6 +81,20 @@ int ask_show(struct cli *cli, const struct data *data, const struct node_file *n
     return status;
 }
 
+json_t *ask_object(struct cli *cli, const struct data *data, const struct node_file *node, const char *path) {
+    struct buf answer;
+    buf_init(&answer, ANSWER_SIZE_MAX);
+    bool is_there = fetch(cli, data, node, path, &answer) == CLI_DONE;
+    json_t *object = is_there ? json_loadb((const char *)answer.data, answer.size, 0, NULL) : NULL;
+    if (is_there && !json_is_object(object)) {
+        cli_fail(cli, "the server at %s is not a node of this version", node->url);
+        json_decref(object);
+        object = NULL;
+    }
+    buf_done(&answer);
+    return object;
+}
+
 int ask_save(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
              const char *file) {
     struct buf answer;

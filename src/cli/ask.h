@@ -18,6 +18,9 @@ typedef void ask_print(struct cli *cli, const struct node_file *node, const json
 int ask_show(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
              bool is_json, ask_print *print);
 
+/* The same for the caller, who drops the reference. NULL after the error. */
+json_t *ask_object(struct cli *cli, const struct data *data, const struct node_file *node, const char *path);
+
 /*
  * The same of a path that answers with bytes: into a file, or to standard output where it is "-". At most
  * ASK_FILE_SIZE_MAX.

@@ -4,8 +4,8 @@
 
 #include "base/hex.h"
 #include "base/json.h"
+#include "cli/decree_await.h"
 #include "crawl/rules/pattern.h"
-#include "node/ring/decrees.h"
 #include "node/ring/routing.h"
 #include "node/transport/ring_files.h"
 #include "store/instance/query.h"
@@ -29,24 +29,62 @@ static enum err check_seeds(const struct charter *charter, const struct job *job
     return err;
 }
 
+/* What a command reads before it speaks to the ring. */
+struct decree_voice {
+    struct charter *charter;
+    uint8_t *memory; /* of the charter */
+    struct identity identity;
+    bool has_identity;
+};
+
+static enum err voice_open(struct decree_voice *voice, const char *directory, struct err_detail *detail) {
+    struct bytes encoded;
+    *voice =
+        (struct decree_voice){.charter = malloc(sizeof *voice->charter), .memory = malloc(CHARTER_SIZE_MAX)};
+    if (voice->charter == NULL || voice->memory == NULL) {
+        return ERR_MEMORY;
+    }
+    enum err err = ring_files_read_charter(directory, voice->charter, voice->memory, &encoded, detail);
+    err = err == ERR_OK ? identity_load(&voice->identity, directory, detail) : err;
+    voice->has_identity = err == ERR_OK;
+    return err;
+}
+
+static void voice_close(struct decree_voice *voice) {
+    if (voice->has_identity) {
+        identity_done(&voice->identity);
+    }
+    free(voice->memory);
+    free(voice->charter);
+}
+
+/* Robots are the founder's to relax (docs/formats/decree.md); other nodes would not obey. */
+static enum err check_robots(const struct decree_voice *voice, const struct job *job,
+                             struct err_detail *detail) {
+    bool is_founder = memcmp(voice->identity.key, voice->charter->founder, PEER_KEY_SIZE) == 0;
+    return job->ignores_robots && !is_founder
+               ? err_set(detail, ERR_PERMISSION,
+                         "only the founder may let jobs of the ring ignore robots.txt")
+               : ERR_OK;
+}
+
 /* job: NULL, or the one to be added. */
 static int publish(struct cli *cli, const struct data *data, enum decree_kind kind, struct bytes name,
-                   struct bytes text, const struct job *job) {
+                   struct bytes text, const struct job *job, struct decree_sent *ret_sent) {
     struct err_detail detail = {0};
-    struct identity identity;
-    struct bytes encoded;
-    struct charter *charter = malloc(sizeof *charter);
-    uint8_t *memory = malloc(CHARTER_SIZE_MAX);
-    enum err err = charter == NULL || memory == NULL ? ERR_MEMORY : ERR_OK;
-    err = err == ERR_OK ? ring_files_read_charter(data->directory, charter, memory, &encoded, &detail) : err;
-    err = err == ERR_OK && job != NULL ? check_seeds(charter, job, &detail) : err;
-    err = err == ERR_OK ? identity_load(&identity, data->directory, &detail) : err;
+    struct decree_voice voice;
+    struct decrees_receipt receipt;
+    enum err err = voice_open(&voice, data->directory, &detail);
+    err = err == ERR_OK && job != NULL ? check_seeds(voice.charter, job, &detail) : err;
+    err = err == ERR_OK && job != NULL ? check_robots(&voice, job, &detail) : err;
+    err = err == ERR_OK ? decrees_publish(data->directory, &voice.identity, voice.charter, kind, name, text,
+                                          &receipt, &detail)
+                        : err;
     if (err == ERR_OK) {
-        err = decrees_publish(data->directory, &identity, charter, kind, name, text, &detail);
-        identity_done(&identity);
+        *ret_sent = (struct decree_sent){.receipt = receipt, .name = name};
+        identity_key_format(voice.identity.key, ret_sent->author);
     }
-    free(memory);
-    free(charter);
+    voice_close(&voice);
     return err == ERR_OK ? CLI_DONE : cli_fail(cli, "%s", err_detail_text(&detail, err));
 }
 
@@ -57,6 +95,7 @@ int decree_add_job(struct cli *cli, const struct data *data, const struct job *j
     struct buf conf;
     struct buf seeds;
     struct buf text;
+    struct decree_sent sent;
     struct job shared = *job;
     shared.is_shared = true;
     buf_init(&conf, DECREE_TEXT_SIZE_MAX);
@@ -71,7 +110,7 @@ int decree_add_job(struct cli *cli, const struct data *data, const struct job *j
     job_name(job, name);
     int status =
         text.err == ERR_OK && conf.err == ERR_OK && seeds.err == ERR_OK
-            ? publish(cli, data, DECREE_JOB, bytes_of_string(name), buf_bytes(&text), job)
+            ? publish(cli, data, DECREE_JOB, bytes_of_string(name), buf_bytes(&text), job, &sent)
             : cli_fail(cli, "the job is too long for a decree: at most 64 KiB of seeds and patterns");
     if (status == CLI_DONE) {
         fprintf(cli->out, "ring-%s added for all nodes of the ring\n", name);
@@ -90,7 +129,8 @@ int decree_remove_job(struct cli *cli, const struct data *data, const char *name
     if (!decree_name_is_valid(bare)) {
         return cli_fail(cli, "no job of a ring can have the name \"%s\"", name);
     }
-    int status = publish(cli, data, DECREE_JOB, bare, bytes_of(NULL, 0), NULL);
+    struct decree_sent sent;
+    int status = publish(cli, data, DECREE_JOB, bare, bytes_of(NULL, 0), NULL, &sent);
     if (status == CLI_DONE) {
         fprintf(cli->out, "ring-%.*s removed from all nodes of the ring; what it archived stays\n",
                 BYTES_ARG(bare));
@@ -141,10 +181,10 @@ static int rule_for(struct cli *cli, const struct data *data, const char *url, b
         json_close(&json);
         buf_put_byte(&text, '\n');
     }
-    int status = publish(cli, data, DECREE_RULES, bytes_of_string(name), buf_bytes(&text), NULL);
+    struct decree_sent sent;
+    int status = publish(cli, data, DECREE_RULES, bytes_of_string(name), buf_bytes(&text), NULL, &sent);
     if (status == CLI_DONE) {
-        fprintf(cli->out, "%s %s on all nodes of the ring\n", url,
-                is_taken_down ? "is no longer shown" : "is shown again");
+        status = decree_await(cli, data, &sent, url, is_taken_down ? "is no longer shown" : "is shown again");
     }
     buf_done(&key);
     buf_done(&text);

@@ -6,13 +6,13 @@
 #include "net/datagram.h"
 #include "node/ring_services_state.h"
 #include "replay/admin/ring_text.h"
+#include "store/access/access.h"
 #include "store/keyset/position.h"
 
 enum {
     SENTENCE_SIZE_MAX = 4096,
     MANY_PLACES = 1024,
     MANY_PLACES_US = 2000000,
-    ASK_MS = 5000,
     LEADS_MAX = 2,    /* holders that are asked: waiting for more would take as long as fetching */
     SETTLED_BEATS = 2 /* quiet seconds before the crawl looks through its URLs */
 };
@@ -38,6 +38,14 @@ static void on_jobs(void *context) {
     }
 }
 
+/* The beat's thread. */
+static enum err on_rules(void *context, struct err_detail *detail) {
+    const struct ring_services *ring_services = context;
+    struct access *access = ring_services->access;
+    return access == NULL ? err_set(detail, ERR_BUSY, "the node has not read its access rules yet")
+                          : access_reload(access, detail);
+}
+
 struct ring_services *ring_services_new(const struct ring_services_config *config) {
     struct ring_services *ring_services = calloc(1, sizeof *ring_services);
     if (ring_services == NULL) {
@@ -46,8 +54,10 @@ struct ring_services *ring_services_new(const struct ring_services_config *confi
     ring_services->config = *config;
     pthread_mutex_init(&ring_services->lock, NULL);
     struct decrees_config decrees = {.directory = config->directory,
+                                     .clock = config->clock,
                                      .note = ring_services_note,
                                      .changed = on_jobs,
+                                     .reload = on_rules,
                                      .context = ring_services};
     struct group_driver_config group_driver = {
         .directory = config->directory,
@@ -123,6 +133,7 @@ static void on_charter(void *shared, const struct charter *charter, const uint8_
     ring_services->charter = *charter;
     memcpy(ring_services->ring_id, ring, sizeof ring_services->ring_id);
     pthread_mutex_unlock(&ring_services->lock);
+    decrees_set_self(ring_services->decrees, transport_identity(ring_services->transport));
     decrees_set_charter(ring_services->decrees, charter, ring);
     routing_set_rules(ring_services->routing, (enum position_mapping)charter->mapping, charter->witnesses);
     routing_set_scope(ring_services->routing, charter);
@@ -226,6 +237,8 @@ static enum err prepare_ring(struct ring_services *ring_services, struct err_det
         return err;
     }
     peer_rpc_serve(ring_services->peer_rpc, PEER_RPC_DECREES, decrees_answer, ring_services->decrees);
+    peer_rpc_serve(ring_services->peer_rpc, PEER_RPC_IN_FORCE, decrees_answer_in_force,
+                   ring_services->decrees);
     struct host_leases_config host_leases = {
         .peer_rpc = ring_services->peer_rpc,
         .self = ring_services->self,
@@ -463,55 +476,6 @@ static void begin_if_possible(struct ring_services *ring_services) {
     free(charter);
 }
 
-/* ---- decrees travel ---- */
-
-struct gossip {
-    struct ring_services *ring_services;
-    struct peer peer;
-    struct buf question;
-};
-
-static void on_decrees(void *context, enum err err, struct bytes answer) {
-    struct gossip *gossip = context;
-    struct ring_services *ring_services = gossip->ring_services;
-    struct err_detail detail = {0};
-    if (err == ERR_OK && decrees_take_answer(ring_services->decrees, answer, &detail) != ERR_OK) {
-        transport_blame(ring_services->transport, &gossip->peer, "gives decrees that are none");
-    }
-    buf_done(&gossip->question);
-    free(gossip);
-}
-
-static void ask_for_decrees(void *context) {
-    struct gossip *gossip = context;
-    decrees_put_question(gossip->ring_services->decrees, &gossip->question);
-    enum err err = peer_rpc_call(gossip->ring_services->peer_rpc, &gossip->peer, PEER_RPC_DECREES,
-                                 buf_bytes(&gossip->question), ASK_MS, on_decrees, gossip);
-    if (err != ERR_OK) {
-        on_decrees(gossip, err, bytes_of(NULL, 0));
-    }
-}
-
-/* One node, at random, every second: news is everywhere after some log2 of their number. */
-static void gossip(struct ring_services *ring_services) {
-    struct peer *peers = malloc(HOLDERS_ALL_MAX * sizeof *peers);
-    size_t count = peers != NULL ? holders_all(ring_services->holders, peers, HOLDERS_ALL_MAX) : 0;
-    count = count < HOLDERS_ALL_MAX ? count : HOLDERS_ALL_MAX;
-    const uint8_t *self = transport_identity(ring_services->transport)->key;
-    size_t index = count > 0 ? randombytes_uniform((uint32_t)count) : 0;
-    struct gossip *talk =
-        count > 0 && memcmp(peers[index].key, self, PEER_KEY_SIZE) != 0 ? calloc(1, sizeof *talk) : NULL;
-    if (talk != NULL) {
-        talk->ring_services = ring_services;
-        talk->peer = peers[index];
-        buf_init(&talk->question, PEER_RPC_QUESTION_SIZE_MAX);
-        if (peer_rpc_post(ring_services->peer_rpc, ask_for_decrees, talk) != ERR_OK) {
-            on_decrees(talk, ERR_CANCELLED, bytes_of(NULL, 0));
-        }
-    }
-    free(peers);
-}
-
 static void recall(void *context, struct jobs *jobs) {
     (void)context;
     if (jobs != NULL) {
@@ -548,7 +512,7 @@ void ring_services_beat(struct ring_services *ring_services) {
         }
         ring_services_look_at_jobs(ring_services);
         watch_ring(ring_services);
-        gossip(ring_services);
+        ring_services_beat_decrees(ring_services);
     }
 }
 

@@ -1,7 +1,8 @@
 /*
  * ring_services_state - one machine in several files: ring_services.c makes, starts and ends all services and
  * wires copies, readers and the crawl; ring_services_links.c wires the links between crawls,
- * ring_services_crowd.c the crowd, ring_services_groups.c what needs no ring. Private to them.
+ * ring_services_decrees.c the decrees, ring_services_crowd.c the crowd, ring_services_groups.c what needs no
+ * ring. Private to them.
  */
 #ifndef MNEMON_NODE_RING_SERVICES_STATE_H
 #define MNEMON_NODE_RING_SERVICES_STATE_H
@@ -126,6 +127,9 @@ void ring_services_stop_mirrored(struct ring_services *ring_services);
 
 /* Any thread: node/mirror/mirror_driver.h. */
 bool ring_services_hears(struct ring_services *ring_services, const struct peer *peer);
+
+/* ring_services_decrees.c: they travel, and are confirmed. By the beat, when the ring has begun. */
+void ring_services_beat_decrees(struct ring_services *ring_services);
 
 /* ring_services.c. Any thread; context: the struct ring_services. */
 void ring_services_note(void *context, const char *sentence);

@@ -1,24 +1,18 @@
 #include "node/ring/decrees.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/hex.h"
-#include "base/whole_file.h"
-#include "base/wire.h"
 #include "node/ring/decrees_state.h"
+#include "node/transport/ring_files.h"
 
 enum {
-    FILE_MODE = 0644,
-    ID_DIGITS = 2 * DECREE_ID_SIZE,
-    VERSION_SIZE = 8,
-    LISTED_SIZE = DECREE_ID_SIZE + VERSION_SIZE, /* of one decree in a question */
-    ANSWER_SIZE_MAX = PEER_RPC_PIECE_SIZE_MAX,
-    AGAIN_BEATS = 5, /* if the disk did not take what they say */
+    AGAIN_BEATS = 5,            /* if the disk did not take what they say */
+    JUDGE_US = 60 * 1000000,    /* memberships end */
+    MEMBERS_EVERY_US = 1000000, /* one new decree of members, after the burst */
 };
 
-static void decrees_say(const struct decrees *decrees, const char *sentence) {
+void decrees_say(const struct decrees *decrees, const char *sentence) {
     if (decrees->config.note != NULL) {
         decrees->config.note(decrees->config.context, sentence);
     }
@@ -28,6 +22,8 @@ struct decrees *decrees_new(const struct decrees_config *config) {
     struct decrees *decrees = calloc(1, sizeof *decrees);
     if (decrees != NULL) {
         decrees->config = *config;
+        decrees->config.clock = config->clock != NULL ? config->clock : &clock_system;
+        buf_init(&decrees->gone, (size_t)4 * DECREES_MAX * DECREE_ID_SIZE);
         pthread_mutex_init(&decrees->lock, NULL);
     }
     return decrees;
@@ -41,14 +37,24 @@ void decrees_free(struct decrees *decrees) {
         free(decrees->entries[i].encoded);
     }
     free(decrees->entries);
+    free(decrees->nodes);
+    buf_done(&decrees->gone);
     pthread_mutex_destroy(&decrees->lock);
     free(decrees);
 }
 
+uint64_t decrees_now_us(const struct decrees *decrees) {
+    return clock_monotonic_us(decrees->config.clock);
+}
+
+static uint64_t decrees_wall_s(const struct decrees *decrees) {
+    int64_t wall_us = clock_wall_us(decrees->config.clock);
+    return wall_us > 0 ? (uint64_t)wall_us / 1000000 : 0;
+}
+
 /* ---- the set; the lock is held ---- */
 
-/* Where the id is, or would be. */
-static size_t decrees_position_of(const struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE]) {
+size_t decrees_position_of(const struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE]) {
     size_t from = 0;
     size_t to = decrees->count;
     while (from < to) {
@@ -62,33 +68,76 @@ static size_t decrees_position_of(const struct decrees *decrees, const uint8_t i
     return from;
 }
 
-static bool is_at(const struct decrees *decrees, size_t position, const uint8_t id[DECREE_ID_SIZE]) {
-    return position < decrees->count && memcmp(decrees->entries[position].id, id, DECREE_ID_SIZE) == 0;
+struct decrees_entry *decrees_find(struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE]) {
+    size_t at = decrees_position_of(decrees, id);
+    bool is_there = at < decrees->count && memcmp(decrees->entries[at].id, id, DECREE_ID_SIZE) == 0;
+    return is_there ? &decrees->entries[at] : NULL;
 }
 
-static void decrees_judge(struct decrees *decrees, struct decrees_entry *entry) {
+/* Robots are the founder's to relax: a member's job would make all nodes break what hosts ask for. */
+static enum err decrees_check(const struct decrees *decrees, const struct decree *decree, bool relaxes_robots,
+                              charter_verify *verify, struct err_detail *detail) {
+    enum err err =
+        decree_counts(decree, &decrees->charter, decrees->ring, decrees_wall_s(decrees), verify, detail);
+    if (err == ERR_OK && relaxes_robots && !decree_is_founders(decree, &decrees->charter)) {
+        return err_set(detail, ERR_PERMISSION, "only the founder may let jobs of the ring ignore robots.txt");
+    }
+    return err;
+}
+
+/* verify: NULL if what it shows was found good before. */
+static enum err decrees_judge(struct decrees *decrees, struct decrees_entry *entry, charter_verify *verify) {
     struct err_detail detail = {.err = ERR_OK};
-    if (!decrees->has_charter) {
-        entry->counts = false;
-        return;
+    enum err err = decrees_check(decrees, &entry->decree, entry->relaxes_robots, verify, &detail);
+    if (entry->counts != (err == ERR_OK)) {
+        entry->counts = err == ERR_OK;
+        entry->is_in_force = false;
+        decrees->is_obeyed = false;
     }
-    enum err err = decree_counts(&entry->decree, &decrees->charter, decrees->ring, &detail);
-    entry->counts = err == ERR_OK;
-    snprintf(entry->why_not, sizeof entry->why_not, "%s", err == ERR_OK ? "" : err_detail_text(&detail, err));
+    if (!entry->counts || !entry->is_in_force) {
+        snprintf(entry->why_not, sizeof entry->why_not, "%s",
+                 err == ERR_OK ? "" : err_detail_text(&detail, err));
+    }
+    return err;
 }
 
-static enum err check_room(const struct decrees *decrees, const struct decree *decree,
-                           struct err_detail *detail) {
-    size_t of_author = 0;
+/* Its file goes with the next beat. */
+static void decrees_drop(struct decrees *decrees, size_t index) {
+    struct decrees_entry *entry = &decrees->entries[index];
+    buf_put(&decrees->gone, bytes_of(entry->id, DECREE_ID_SIZE));
+    free(entry->encoded);
+    decrees->count--;
+    memmove(entry, entry + 1, (decrees->count - index) * sizeof *entry);
+    decrees->is_obeyed = false;
+}
+
+static struct decree_seat decrees_seat(const struct decree *decree, bool counts) {
+    return (struct decree_seat){
+        .author = decree->author,
+        .version = decree->version,
+        .rank = !counts                  ? DECREE_IDLE
+                : decree->text.size == 0 ? DECREE_WITHDRAWN
+                                         : DECREE_LIVE,
+    };
+}
+
+/* *ret_evicted: as decree_room_find() has it. */
+static enum err decrees_find_room(const struct decrees *decrees, const struct decree *decree, bool counts,
+                                  int *ret_evicted, struct err_detail *detail) {
+    struct decree_seat wanted = decrees_seat(decree, counts);
+    struct decree_seat *seats = calloc(decrees->count + 1, sizeof *seats);
+    if (seats == NULL) {
+        return ERR_MEMORY;
+    }
     for (size_t i = 0; i < decrees->count; i++) {
-        of_author += memcmp(decrees->entries[i].decree.author, decree->author, PEER_KEY_SIZE) == 0;
+        seats[i] = decrees_seat(&decrees->entries[i].decree, decrees->entries[i].counts);
     }
-    bool is_full = decrees->count >= DECREES_MAX || of_author >= DECREES_PER_AUTHOR_MAX;
-    return is_full ? err_set(detail, ERR_LIMIT, "there are too many decrees") : ERR_OK;
+    enum err err = decree_room_find(seats, decrees->count, &decrees->charter, &wanted, ret_evicted, detail);
+    free(seats);
+    return err;
 }
 
-static enum err decrees_make_entry(struct decrees *decrees, size_t position,
-                                   const uint8_t id[DECREE_ID_SIZE]) {
+static enum err decrees_make_entry(struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE]) {
     if (decrees->count == decrees->capacity) {
         size_t capacity = decrees->capacity > 0 ? 2 * decrees->capacity : 16;
         struct decrees_entry *entries = realloc(decrees->entries, capacity * sizeof *entries);
@@ -98,6 +147,7 @@ static enum err decrees_make_entry(struct decrees *decrees, size_t position,
         decrees->entries = entries;
         decrees->capacity = capacity;
     }
+    size_t position = decrees_position_of(decrees, id);
     struct decrees_entry *entry = &decrees->entries[position];
     memmove(entry + 1, entry, (decrees->count - position) * sizeof *entry);
     memset(entry, 0, sizeof *entry);
@@ -106,54 +156,120 @@ static enum err decrees_make_entry(struct decrees *decrees, size_t position,
     return ERR_OK;
 }
 
-/* The bytes are taken if it succeeds. */
-static enum err decrees_put(struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE],
-                            const struct decree *decree, uint8_t *take_encoded, size_t size, bool is_on_disk,
-                            struct err_detail *detail) {
-    size_t position = decrees_position_of(decrees, id);
-    if (is_at(decrees, position, id)) {
-        if (decrees->entries[position].decree.version >= decree->version) {
-            return ERR_EXISTS;
-        }
-    } else {
-        enum err err = check_room(decrees, decree, detail);
-        err = err == ERR_OK ? decrees_make_entry(decrees, position, id) : err;
-        if (err != ERR_OK) {
-            return err;
-        }
+/* ---- adding ---- */
+
+/* A decree on its way into the table. */
+struct decrees_new {
+    struct bytes encoded;
+    struct decree decree; /* borrows from encoded */
+    uint8_t id[DECREE_ID_SIZE];
+    bool is_file; /* from our own disk */
+    bool relaxes_robots;
+};
+
+/* New decrees of members wait for their turn, so that no flood of them keeps all nodes busy. */
+static enum err decrees_check_rate(const struct decrees *decrees, const struct decrees_entry *old,
+                                   struct err_detail *detail) {
+    uint64_t now_us = decrees_now_us(decrees);
+    bool is_often = old != NULL && now_us < old->taken_at_us + DECREES_VERSION_GAP_US;
+    bool is_flood = decrees->members_full_us > now_us &&
+                    decrees->members_full_us - now_us >= (uint64_t)DECREES_BURST_MAX * MEMBERS_EVERY_US;
+    return is_often || is_flood ? err_set(detail, ERR_BUSY, "there are too many new decrees of members")
+                                : ERR_OK;
+}
+
+/* The lock is held. All that is known without verifying a signature, which takes a thousand times as long. */
+static enum err decrees_precheck(struct decrees *decrees, const struct decrees_new *new,
+                                 struct err_detail *detail) {
+    const struct decrees_entry *old = decrees_find(decrees, new->id);
+    int evicted;
+    if (!decrees->has_charter) {
+        return err_set(detail, ERR_PERMISSION, "there is no charter yet");
     }
-    struct decrees_entry *entry = &decrees->entries[position];
+    if (old != NULL && old->decree.version >= new->decree.version) {
+        return ERR_EXISTS;
+    }
+    bool is_founders = decree_is_founders(&new->decree, &decrees->charter);
+    enum err err = decrees_check(decrees, &new->decree, new->relaxes_robots, NULL, detail);
+    bool counts = err == ERR_OK;
+    if (new->is_file && err == ERR_PERMISSION) {
+        err = ERR_OK; /* kept, and shown with the reason: another charter may allow it */
+    }
+    if (err == ERR_OK && !new->is_file && !is_founders) {
+        err = decrees_check_rate(decrees, old, detail);
+    }
+    return err == ERR_OK && old == NULL ? decrees_find_room(decrees, &new->decree, counts, &evicted, detail)
+                                        : err;
+}
+
+/* The lock is held. The bytes are taken if it succeeds. */
+static enum err decrees_put(struct decrees *decrees, const struct decrees_new *new,
+                            struct err_detail *detail) {
+    enum err err = decrees_precheck(decrees, new, detail); /* again: the lock was open */
+    struct decrees_entry *entry = decrees_find(decrees, new->id);
+    enum err verdict = decrees_check(decrees, &new->decree, new->relaxes_robots, identity_verify, detail);
+    if (err == ERR_OK && verdict != ERR_OK && !(new->is_file &&verdict == ERR_PERMISSION)) {
+        err = verdict;
+    }
+    if (err == ERR_OK && entry == NULL) {
+        int evicted = DECREE_ROOM_FREE;
+        err = decrees_find_room(decrees, &new->decree, verdict == ERR_OK, &evicted, detail);
+        if (err == ERR_OK && evicted != DECREE_ROOM_FREE) {
+            decrees_drop(decrees, (size_t)evicted);
+        }
+        err = err == ERR_OK ? decrees_make_entry(decrees, new->id) : err;
+        entry = decrees_find(decrees, new->id);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    uint64_t now_us = decrees_now_us(decrees);
+    if (!new->is_file && !decree_is_founders(&new->decree, &decrees->charter)) {
+        uint64_t from_us = decrees->members_full_us > now_us ? decrees->members_full_us : now_us;
+        decrees->members_full_us = from_us + MEMBERS_EVERY_US;
+    }
     free(entry->encoded);
-    entry->encoded = take_encoded;
-    entry->size = size;
-    entry->decree = *decree;
-    entry->is_on_disk = is_on_disk;
-    decrees_judge(decrees, entry);
+    entry->encoded = (uint8_t *)new->encoded.data;
+    entry->size = new->encoded.size;
+    entry->decree = new->decree;
+    entry->relaxes_robots = new->relaxes_robots;
+    entry->is_on_disk = new->is_file;
+    entry->is_in_force = false;
+    entry->taken_at_us = new->is_file ? 0 : now_us;
+    entry->counts = verdict == ERR_OK;
+    snprintf(entry->why_not, sizeof entry->why_not, "%s",
+             verdict == ERR_OK ? "" : err_detail_text(detail, verdict));
     decrees->is_obeyed = false;
+    if (decrees->self != NULL && memcmp(entry->decree.author, decrees->self->key, PEER_KEY_SIZE) == 0) {
+        decrees_watch(decrees, entry);
+    }
     return ERR_OK;
 }
 
-static enum err add(struct decrees *decrees, struct bytes encoded, bool is_on_disk,
-                    struct err_detail *detail) {
+static enum err decrees_take(struct decrees *decrees, struct bytes encoded, bool is_file,
+                             struct err_detail *detail) {
     struct sha256 sha256;
-    struct decree decree;
-    uint8_t id[DECREE_ID_SIZE];
+    struct decrees_new new = {.is_file = is_file};
     uint8_t *copy = malloc(encoded.size > 0 ? encoded.size : 1);
     if (copy == NULL || sha256_init(&sha256) != ERR_OK) {
         free(copy);
         return ERR_MEMORY;
     }
     memcpy(copy, encoded.data, encoded.size);
-    enum err err = decree_read(bytes_of(copy, encoded.size), identity_verify, &decree, detail);
+    new.encoded = bytes_of(copy, encoded.size);
+    enum err err = decree_parse(new.encoded, &new.decree, detail);
     if (err == ERR_OK) {
-        decree_id(&decree, &sha256, id);
+        decree_id(&new.decree, &sha256, new.id);
+        new.relaxes_robots = new.decree.kind == DECREE_JOB &&decrees_job_relaxes_robots(new.decree.text);
         pthread_mutex_lock(&decrees->lock);
-        if (!is_on_disk && decrees->has_charter) {
-            err = decree_counts(&decree, &decrees->charter, decrees->ring, detail);
-        }
-        err = err == ERR_OK ? decrees_put(decrees, id, &decree, copy, encoded.size, is_on_disk, detail) : err;
+        err = decrees_precheck(decrees, &new, detail);
         pthread_mutex_unlock(&decrees->lock);
     }
+    err = err == ERR_OK ? decree_verify(new.encoded, &new.decree, identity_verify, detail) : err;
+    pthread_mutex_lock(&decrees->lock);
+    err = err == ERR_OK ? decrees_put(decrees, &new, detail) : err;
+    decrees->refused_count += !is_file && err != ERR_OK && err != ERR_EXISTS;
+    pthread_mutex_unlock(&decrees->lock);
     sha256_done(&sha256);
     if (err != ERR_OK) {
         free(copy);
@@ -162,7 +278,19 @@ static enum err add(struct decrees *decrees, struct bytes encoded, bool is_on_di
 }
 
 enum err decrees_add(struct decrees *decrees, struct bytes encoded, struct err_detail *detail) {
-    return add(decrees, encoded, false, detail);
+    return decrees_take(decrees, encoded, false, detail);
+}
+
+enum err decrees_add_file(struct decrees *decrees, struct bytes encoded, struct err_detail *detail) {
+    return decrees_take(decrees, encoded, true, detail);
+}
+
+/* ---- the charter ---- */
+
+void decrees_set_self(struct decrees *decrees, const struct identity *identity) {
+    pthread_mutex_lock(&decrees->lock);
+    decrees->self = identity;
+    pthread_mutex_unlock(&decrees->lock);
 }
 
 void decrees_set_charter(struct decrees *decrees, const struct charter *charter,
@@ -171,104 +299,102 @@ void decrees_set_charter(struct decrees *decrees, const struct charter *charter,
     decrees->has_charter = true;
     decrees->charter = *charter;
     memcpy(decrees->ring, ring, CHARTER_ID_SIZE);
-    for (size_t i = 0; i < decrees->count; i++) {
-        decrees_judge(decrees, &decrees->entries[i]);
-    }
+    decrees->is_judged = false; /* by the next beat: this may be the ring's loop */
     decrees->is_obeyed = false;
     pthread_mutex_unlock(&decrees->lock);
 }
 
-/* ---- the disk ---- */
-
-static void decrees_path_of(const char *directory, const char *name, char out[DECREES_PATH_SIZE_MAX]) {
-    snprintf(out, DECREES_PATH_SIZE_MAX, "%s/ring/decrees/%s", directory, name);
-}
-
-static void take_file(struct decrees *decrees, const char *name) {
-    char path[DECREES_PATH_SIZE_MAX];
-    char sentence[ERR_TEXT_SIZE_MAX + 64];
-    struct err_detail detail = {.err = ERR_OK};
-    struct buf text;
-    decrees_path_of(decrees->config.directory, name, path);
-    buf_init(&text, DECREE_SIZE_MAX);
-    enum err err = whole_file_read(path, &text, &detail);
-    err = err == ERR_OK ? add(decrees, buf_bytes(&text), true, &detail) : err;
-    if (err != ERR_OK && err != ERR_EXISTS) {
-        snprintf(sentence, sizeof sentence, "decree %.32s: %s", name, err_detail_text(&detail, err));
-        decrees_say(decrees, sentence);
-    }
-    buf_done(&text);
-}
-
-static void read_directory(struct decrees *decrees) {
-    char path[DECREES_PATH_SIZE_MAX];
-    struct stat stat_;
-    snprintf(path, sizeof path, "%s/ring/decrees", decrees->config.directory);
-    if (stat(path, &stat_) != 0 ||
-        (stat_.st_mtim.tv_sec == decrees->seen.tv_sec && stat_.st_mtim.tv_nsec == decrees->seen.tv_nsec)) {
-        return;
-    }
-    decrees->seen = stat_.st_mtim;
-    DIR *directory = opendir(path);
-    if (directory == NULL) {
-        return;
-    }
-    const struct dirent *entry;
-    size_t count = 0;
-    while ((entry = readdir(directory)) != NULL && count < 2 * DECREES_MAX) {
-        if (strlen(entry->d_name) == ID_DIGITS) {
-            take_file(decrees, entry->d_name);
-            count++;
+/* Under a new charter all of it is judged; as time goes by, only what time changes. Removed authors' go. */
+static void decrees_judge_all(struct decrees *decrees) {
+    uint64_t now_us = decrees_now_us(decrees);
+    pthread_mutex_lock(&decrees->lock);
+    bool is_due = !decrees->is_judged || now_us >= decrees->judge_at_us;
+    for (size_t i = decrees->count; is_due && i-- > 0;) {
+        charter_verify *verify = decrees->is_judged ? NULL : identity_verify;
+        if (decrees_judge(decrees, &decrees->entries[i], verify) == ERR_NOT_FOUND) {
+            decrees_drop(decrees, i);
         }
     }
-    closedir(directory);
+    decrees->is_judged = true;
+    decrees->judge_at_us = is_due ? now_us + JUDGE_US : decrees->judge_at_us;
+    pthread_mutex_unlock(&decrees->lock);
 }
 
-static enum err write_one(const char *directory, const uint8_t id[DECREE_ID_SIZE], struct bytes encoded,
-                          struct err_detail *detail) {
-    char path[DECREES_PATH_SIZE_MAX];
-    char digits[ID_DIGITS + 1];
-    snprintf(path, sizeof path, "%s/ring", directory);
-    enum err err = whole_file_make_directory(path, detail);
-    snprintf(path, sizeof path, "%s/ring/decrees", directory);
-    err = err == ERR_OK ? whole_file_make_directory(path, detail) : err;
-    decrees_path_of(directory, hex_encode(bytes_of(id, DECREE_ID_SIZE), digits), path);
-    return err == ERR_OK ? whole_file_replace(path, encoded, FILE_MODE, detail) : err;
+/* ---- this node's own ---- */
+
+static void decrees_sign(const void *signer, const char *context, struct bytes message,
+                         uint8_t out[CHARTER_SIGNATURE_SIZE]) {
+    identity_sign(signer, context, message, out);
 }
 
-/* One decree that is not on the disk yet; false: there is none. */
-static bool write_next(struct decrees *decrees) {
-    struct err_detail detail = {.err = ERR_OK};
-    uint8_t id[DECREE_ID_SIZE];
-    struct buf encoded;
+/* What a member of a ring by invitation must show; nothing if it is the founder or has nothing. */
+static enum err decrees_read_membership(const char *directory, const struct identity *identity,
+                                        const struct charter *charter, struct membership *ret_membership,
+                                        struct err_detail *detail) {
+    *ret_membership = (struct membership){.is_there = false};
+    bool needs_none = charter->is_open || memcmp(identity->key, charter->founder, PEER_KEY_SIZE) == 0;
+    return needs_none ? ERR_OK : ring_files_read_membership(directory, ret_membership, detail);
+}
+
+/* Append the encoding of one of our own from before decrees carried memberships; false: there is none. */
+static bool decrees_renew_next(struct decrees *decrees, const struct membership *membership,
+                               uint8_t ret_id[DECREE_ID_SIZE], struct buf *out) {
+    uint8_t *memory = malloc(DECREE_SIZE_MAX);
     bool is_found = false;
-    buf_init(&encoded, DECREE_SIZE_MAX);
     pthread_mutex_lock(&decrees->lock);
-    for (size_t i = 0; i < decrees->count && !is_found; i++) {
-        struct decrees_entry *entry = &decrees->entries[i];
-        if (!entry->is_on_disk) {
-            memcpy(id, entry->id, sizeof id);
-            is_found = buf_put(&encoded, bytes_of(entry->encoded, entry->size)) == ERR_OK;
-            entry->is_on_disk = true;
+    for (size_t i = 0; memory != NULL && !is_found && i < decrees->count; i++) {
+        struct decree decree = decrees->entries[i].decree;
+        bool is_old = !decree.membership.is_there && !decrees->entries[i].counts &&
+                      memcmp(decree.author, decrees->self->key, PEER_KEY_SIZE) == 0;
+        decree.version = is_old ? decree_next_version(decree.version, 0) : 0;
+        if (decree.version != 0) {
+            decree.membership = *membership;
+            memcpy(ret_id, decrees->entries[i].id, DECREE_ID_SIZE);
+            is_found = buf_put(out, decree_write(&decree, decrees_sign, decrees->self, memory)) == ERR_OK;
         }
     }
     pthread_mutex_unlock(&decrees->lock);
-    if (is_found) {
-        enum err err = write_one(decrees->config.directory, id, buf_bytes(&encoded), &detail);
-        if (err != ERR_OK) {
-            decrees_say(decrees, err_detail_text(&detail, err)); /* others have it, and give it again */
-        }
-    }
-    buf_done(&encoded);
+    free(memory);
     return is_found;
 }
 
-void decrees_beat(struct decrees *decrees) {
-    read_directory(decrees);
-    while (write_next(decrees)) {
+static void decrees_renew_own(struct decrees *decrees) {
+    struct membership membership = {.is_there = false};
+    struct buf encoded;
+    uint8_t id[DECREE_ID_SIZE];
+    bool is_renewed = true;
+    if (decrees->self == NULL ||
+        decrees_read_membership(decrees->config.directory, decrees->self, &decrees->charter, &membership,
+                                NULL) != ERR_OK ||
+        !membership.is_there) {
+        return;
     }
+    while (is_renewed) {
+        buf_init(&encoded, DECREE_SIZE_MAX);
+        is_renewed = decrees_renew_next(decrees, &membership, id, &encoded) &&
+                     decrees_files_put(decrees->config.directory, id, buf_bytes(&encoded), NULL) == ERR_OK &&
+                     decrees_add_file(decrees, buf_bytes(&encoded), NULL) == ERR_OK;
+        buf_done(&encoded);
+    }
+}
+
+void decrees_beat(struct decrees *decrees) {
     pthread_mutex_lock(&decrees->lock);
-    bool is_obeyed = decrees->is_obeyed || !decrees->has_charter;
+    bool has_charter = decrees->has_charter;
+    bool is_new_charter = !decrees->is_judged;
+    pthread_mutex_unlock(&decrees->lock);
+    if (!has_charter) {
+        return;
+    }
+    decrees_judge_all(decrees);
+    decrees_files_remove_gone(decrees);
+    decrees_files_read(decrees);
+    if (is_new_charter) {
+        decrees_renew_own(decrees);
+    }
+    decrees_files_write(decrees);
+    pthread_mutex_lock(&decrees->lock);
+    bool is_obeyed = decrees->is_obeyed;
     decrees->is_obeyed = true;
     pthread_mutex_unlock(&decrees->lock);
     bool is_again = decrees->again_beats > 0 && --decrees->again_beats == 0;
@@ -277,82 +403,17 @@ void decrees_beat(struct decrees *decrees) {
     }
 }
 
-/* ---- passing on ---- */
-
-void decrees_put_question(struct decrees *decrees, struct buf *out) {
-    uint8_t number[VERSION_SIZE];
-    struct wire_writer writer;
+bool decrees_are_in_force(struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE], uint64_t version,
+                          struct err_detail *detail) {
     pthread_mutex_lock(&decrees->lock);
-    for (size_t i = 0; i < decrees->count; i++) {
-        wire_writer_init(&writer, number, sizeof number);
-        wire_write_u64(&writer, decrees->entries[i].decree.version);
-        buf_put(out, bytes_of(decrees->entries[i].id, DECREE_ID_SIZE));
-        buf_put(out, bytes_of(number, sizeof number));
+    const struct decrees_entry *entry = decrees_find(decrees, id);
+    bool is_there = entry != NULL && entry->decree.version >= version;
+    bool is_in_force = is_there && entry->is_in_force;
+    if (is_there && !is_in_force && entry->why_not[0] != '\0') {
+        err_set(detail, ERR_PERMISSION, "%s", entry->why_not);
     }
     pthread_mutex_unlock(&decrees->lock);
-}
-
-/* Does the asker, whose list is in the order of ids, have this one? The lock is held. */
-static bool asker_has(struct bytes list, const struct decrees_entry *entry) {
-    size_t from = 0;
-    size_t to = list.size / LISTED_SIZE;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        const uint8_t *at = list.data + middle * LISTED_SIZE;
-        int order = memcmp(at, entry->id, DECREE_ID_SIZE);
-        if (order == 0) {
-            struct wire_reader reader;
-            wire_reader_init(&reader, bytes_of(at + DECREE_ID_SIZE, VERSION_SIZE));
-            return wire_read_u64(&reader) >= entry->decree.version;
-        }
-        if (order < 0) {
-            from = middle + 1;
-        } else {
-            to = middle;
-        }
-    }
-    return false;
-}
-
-enum err decrees_answer(void *context, const struct peer *from, struct bytes question, struct buf *answer,
-                        struct err_detail *detail) {
-    struct decrees *decrees = context;
-    (void)from;
-    if (question.size % LISTED_SIZE != 0) {
-        return err_set(detail, ERR_INVALID, "no list of decrees");
-    }
-    pthread_mutex_lock(&decrees->lock);
-    for (size_t i = 0; i < decrees->count; i++) {
-        const struct decrees_entry *entry = &decrees->entries[i];
-        uint8_t head[WIRE_VARINT_SIZE_MAX];
-        struct wire_writer writer;
-        bool is_wanted = entry->counts && !asker_has(question, entry);
-        if (!is_wanted || answer->size + sizeof head + entry->size > ANSWER_SIZE_MAX) {
-            continue;
-        }
-        wire_writer_init(&writer, head, sizeof head);
-        wire_write_varint(&writer, entry->size);
-        buf_put(answer, bytes_of(head, writer.size));
-        buf_put(answer, bytes_of(entry->encoded, entry->size));
-    }
-    pthread_mutex_unlock(&decrees->lock);
-    return ERR_OK;
-}
-
-enum err decrees_take_answer(struct decrees *decrees, struct bytes answer, struct err_detail *detail) {
-    struct wire_reader reader;
-    wire_reader_init(&reader, answer);
-    while (wire_reader_left(&reader) > 0) {
-        struct bytes encoded = wire_read_string(&reader, DECREE_SIZE_MAX);
-        if (reader.err != ERR_OK) {
-            break;
-        }
-        enum err err = decrees_add(decrees, encoded, detail);
-        if (err != ERR_OK && err != ERR_EXISTS && err != ERR_UNSUPPORTED && err != ERR_PERMISSION) {
-            return err; /* under another version of the charter one may count that does not under ours */
-        }
-    }
-    return wire_reader_finish(&reader, detail);
+    return is_in_force;
 }
 
 /* ---- for people ---- */
@@ -360,6 +421,7 @@ enum err decrees_take_answer(struct decrees *decrees, struct bytes answer, struc
 void decrees_put_json(struct decrees *decrees, struct json *json) {
     char text[IDENTITY_TEXT_SIZE];
     pthread_mutex_lock(&decrees->lock);
+    json_count(json, "decrees_refused", decrees->refused_count);
     json_open_list(json, "decrees");
     for (size_t i = 0; i < decrees->count; i++) {
         const struct decrees_entry *entry = &decrees->entries[i];
@@ -371,7 +433,9 @@ void decrees_put_json(struct decrees *decrees, struct json *json) {
         json_count(json, "version", decree->version);
         json_bool(json, "withdrawn", decree->text.size == 0);
         json_bool(json, "counts", entry->counts);
+        json_bool(json, "in_force", entry->is_in_force);
         json_text(json, "why_not", entry->why_not);
+        decrees_put_confirmations(decrees, entry, json);
         json_close(json);
     }
     json_close(json);
@@ -400,17 +464,13 @@ void decrees_view(struct decrees *decrees, struct arena *arena, struct ring_view
 
 /* ---- for commands ---- */
 
-static void decrees_sign(const void *signer, const char *context, struct bytes message,
-                         uint8_t out[CHARTER_SIGNATURE_SIZE]) {
-    identity_sign(signer, context, message, out);
-}
-
 enum err decrees_publish(const char *directory, const struct identity *identity,
                          const struct charter *charter, enum decree_kind kind, struct bytes name,
-                         struct bytes text, struct err_detail *detail) {
+                         struct bytes text, struct decrees_receipt *ret_receipt, struct err_detail *detail) {
     struct sha256 sha256;
     struct decree decree = {.kind = kind, .name = name, .text = text};
-    uint8_t id[DECREE_ID_SIZE];
+    struct decrees_receipt receipt;
+    int64_t now_us = clock_wall_us(&clock_system);
     uint8_t *memory = malloc(DECREE_SIZE_MAX);
     if (memory == NULL || sha256_init(&sha256) != ERR_OK) {
         free(memory);
@@ -418,11 +478,21 @@ enum err decrees_publish(const char *directory, const struct identity *identity,
     }
     charter_id(charter, &sha256, decree.ring);
     memcpy(decree.author, identity->key, PEER_KEY_SIZE);
-    decree.version = (uint64_t)clock_wall_us(&clock_system);
-    enum err err = decree_counts(&decree, charter, decree.ring, detail);
+    decree_id(&decree, &sha256, receipt.id);
+    enum err err = decrees_read_membership(directory, identity, charter, &decree.membership, detail);
+    uint64_t now_s = now_us > 0 ? (uint64_t)now_us / 1000000 : 0;
+    err = err == ERR_OK ? decree_counts(&decree, charter, decree.ring, now_s, identity_verify, detail) : err;
+    decree.version = receipt.version =
+        decree_next_version(decrees_files_version(directory, receipt.id), now_us);
+    if (err == ERR_OK && decree.version == 0) {
+        err = err_set(detail, ERR_LIMIT, "there is no version after that of the decree before");
+    }
     if (err == ERR_OK) {
-        decree_id(&decree, &sha256, id);
-        err = write_one(directory, id, decree_write(&decree, decrees_sign, identity, memory), detail);
+        struct bytes encoded = decree_write(&decree, decrees_sign, identity, memory);
+        err = decrees_files_put(directory, receipt.id, encoded, detail);
+    }
+    if (err == ERR_OK) {
+        *ret_receipt = receipt;
     }
     sha256_done(&sha256);
     free(memory);

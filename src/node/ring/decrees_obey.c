@@ -1,4 +1,4 @@
-/* Decrees become jobs and access rules, in the files that hold the node's own. */
+/* Decrees become jobs and access rules, in the files that hold the node's own; then they are in force. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/wire.h"
 #include "crawl/engine/job.h"
 #include "node/ring/decrees_state.h"
-#include "store/access/access_rules.h"
+#include "store/access/access_files.h"
 
 enum {
     MODE = 0644,
@@ -43,14 +43,16 @@ static enum err decrees_read_job_text(struct bytes text, struct bytes *ret_conf,
     return wire_reader_finish(&reader, detail);
 }
 
-static void complain(struct decrees *decrees, struct bytes name, const struct err_detail *detail,
-                     enum err err) {
-    char sentence[SENTENCE_SIZE_MAX];
-    snprintf(sentence, sizeof sentence, "the decree \"%.*s\" cannot be obeyed: %s", BYTES_ARG(name),
-             err_detail_text(detail, err));
-    if (decrees->config.note != NULL) {
-        decrees->config.note(decrees->config.context, sentence);
-    }
+bool decrees_job_relaxes_robots(struct bytes text) {
+    struct arena arena;
+    struct job job = {0};
+    struct bytes conf;
+    struct bytes seeds;
+    arena_init(&arena, JOB_FILE_SIZE_MAX);
+    bool is_relaxed = decrees_read_job_text(text, &conf, &seeds, NULL) == ERR_OK &&
+                      job_parse(&job, conf, &arena, NULL) == ERR_OK && job.ignores_robots;
+    arena_done(&arena);
+    return is_relaxed;
 }
 
 /* ---- which count ---- */
@@ -62,6 +64,8 @@ struct order {
     uint8_t id[DECREE_ID_SIZE];
     uint64_t version;
     struct buf text;
+    enum err err; /* why it is not obeyed, and in words */
+    char why_not[ERR_TEXT_SIZE_MAX];
 };
 
 /* Is there another of this name that comes first: the founder's, else the lower id? The lock is held. */
@@ -283,28 +287,95 @@ static void remove_rules(const char *directory, const struct order *orders, size
     }
 }
 
+/* ---- in force ---- */
+
 /* Is it this node's trouble, which may pass, rather than the decree's? */
 static bool is_own_trouble(enum err err) {
     return err == ERR_NO_SPACE || err == ERR_IO || err == ERR_SYSTEM || err == ERR_MEMORY;
 }
 
+static void obey_order(struct decrees *decrees, struct order *order, bool *ret_is_changed) {
+    char sentence[SENTENCE_SIZE_MAX];
+    struct err_detail detail = {.err = ERR_OK};
+    const char *directory = decrees->config.directory;
+    order->err = order->kind == DECREE_JOB ? obey_job(directory, order, ret_is_changed, &detail)
+                                           : obey_rules(directory, order, ret_is_changed, &detail);
+    if (order->err != ERR_OK) {
+        snprintf(order->why_not, sizeof order->why_not, "%s", err_detail_text(&detail, order->err));
+        snprintf(sentence, sizeof sentence, "the decree \"%s\" cannot be obeyed: %s", order->name,
+                 order->why_not);
+        decrees_say(decrees, sentence);
+    }
+}
+
+/* One file that is wrong, also one of the operator's own, keeps all rules as they were before: then no decree
+ * has changed anything, whatever its file says. */
+static enum err obey_reload(struct decrees *decrees, struct err_detail *detail) {
+    struct access_rules *rules;
+    if (decrees->config.reload != NULL) {
+        return decrees->config.reload(decrees->config.context, detail);
+    }
+    enum err err = access_files_load(decrees->config.directory, &rules, detail);
+    if (err == ERR_OK) {
+        access_rules_free(rules);
+    }
+    return err;
+}
+
+static const struct order *obey_find(const struct order *orders, size_t count,
+                                     const struct decrees_entry *entry) {
+    for (size_t i = 0; i < count; i++) {
+        if (orders[i].version == entry->decree.version &&
+            memcmp(orders[i].id, entry->id, DECREE_ID_SIZE) == 0) {
+            return &orders[i];
+        }
+    }
+    return NULL;
+}
+
+/* Those that came while we wrote are found by the next beat. A withdrawn one has no order, and is in force
+ * since what it ended has been removed. */
+static void obey_mark(struct decrees *decrees, const struct order *orders, size_t count, enum err reload_err,
+                      const char *reload_text) {
+    pthread_mutex_lock(&decrees->lock);
+    for (size_t i = 0; i < decrees->count; i++) {
+        struct decrees_entry *entry = &decrees->entries[i];
+        const struct order *order = obey_find(orders, count, entry);
+        bool is_withdrawn = entry->decree.text.size == 0;
+        bool is_rules = entry->decree.kind == DECREE_RULES;
+        if (!entry->counts || (order == NULL && !is_withdrawn)) {
+            entry->is_in_force = false;
+            continue;
+        }
+        bool is_read = !is_rules || reload_err == ERR_OK;
+        bool is_written = order != NULL ? order->err == ERR_OK : decrees->is_obeyed;
+        entry->is_in_force = is_written && is_read;
+        snprintf(entry->why_not, sizeof entry->why_not, "%s",
+                 entry->is_in_force                      ? ""
+                 : order != NULL && order->err != ERR_OK ? order->why_not
+                                                         : reload_text);
+    }
+    pthread_mutex_unlock(&decrees->lock);
+}
+
 bool decrees_obey(struct decrees *decrees) {
     const char *directory = decrees->config.directory;
+    struct err_detail detail = {.err = ERR_OK};
     bool is_done = true;
     bool is_changed = false;
     size_t count;
     struct order *orders = obey_collect(decrees, &count);
+    if (orders == NULL) { /* what there is stays, rather than to go as if nobody had ordered it */
+        return false;
+    }
     for (size_t i = 0; i < count; i++) {
-        struct err_detail detail = {.err = ERR_OK};
-        enum err err = orders[i].kind == DECREE_JOB ? obey_job(directory, &orders[i], &is_changed, &detail)
-                                                    : obey_rules(directory, &orders[i], &is_changed, &detail);
-        if (err != ERR_OK) {
-            complain(decrees, bytes_of_string(orders[i].name), &detail, err);
-            is_done = is_done && !is_own_trouble(err);
-        }
+        obey_order(decrees, &orders[i], &is_changed);
+        is_done = is_done && !is_own_trouble(orders[i].err);
     }
     remove_jobs(directory, orders, count, &is_changed);
     remove_rules(directory, orders, count, &is_changed);
+    enum err err = obey_reload(decrees, &detail);
+    obey_mark(decrees, orders, count, err, err == ERR_OK ? "" : err_detail_text(&detail, err));
     for (size_t i = 0; i < count; i++) {
         buf_done(&orders[i].text);
     }
@@ -312,5 +383,5 @@ bool decrees_obey(struct decrees *decrees) {
     if (is_changed && decrees->config.changed != NULL) {
         decrees->config.changed(decrees->config.context);
     }
-    return is_done;
+    return is_done && err == ERR_OK;
 }

@@ -51,7 +51,7 @@ enum peer_rpc_service {
     PEER_RPC_PROVE,   /* keeping: a challenge */
     PEER_RPC_CAPTURE, /* keeping, reading: a capture by its key, its body in pieces */
     PEER_RPC_WALK,    /* reading: a page of captures (store/remote/backend_code.h) */
-    PEER_RPC_DECREES, /* decrees: digest of the set, missing ones */
+    PEER_RPC_DECREES, /* decrees: what the asker has; answer: what it lacks */
     PEER_RPC_LEND,    /* hosts are borrowed, lent and given back (host_leases_code.h) */
     PEER_RPC_HAND,    /* the crowd: a capture that somebody offers, as PEER_RPC_CAPTURE, or who took it
                          (offers.h) */
@@ -59,6 +59,7 @@ enum peer_rpc_service {
     PEER_RPC_MIRROR,  /* groups: pieces of collections (mirror_driver.h) */
     PEER_RPC_FOLLOW,  /* keeping: offer me what is new in your arcs */
     PEER_RPC_ENTRANCE, /* reading: where are your pages for browsers? (public_urls.h) */
+    PEER_RPC_IN_FORCE, /* decrees: are these in force at the other node? */
     PEER_RPC_SERVICES_COUNT,
 };
 

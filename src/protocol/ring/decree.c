@@ -2,7 +2,7 @@
 
 #include "base/wire.h"
 
-enum { LAYOUT = 1 };
+enum { LAYOUT_PLAIN = 1, LAYOUT_MEMBER = 2 }; /* the second has the author's membership */
 static const char magic[4] = {'m', 'n', 'd', 'e'};
 
 bool decree_name_is_valid(struct bytes name) {
@@ -25,16 +25,28 @@ struct bytes decree_write(const struct decree *decree, charter_sign *sign, const
     ASSERT(decree_name_is_valid(decree->name) && decree->text.size <= DECREE_TEXT_SIZE_MAX);
     wire_writer_init(&writer, out, DECREE_SIZE_MAX);
     wire_write_bytes(&writer, bytes_of(magic, sizeof magic));
-    wire_write_u8(&writer, LAYOUT);
+    wire_write_u8(&writer, decree->membership.is_there ? LAYOUT_MEMBER : LAYOUT_PLAIN);
     wire_write_bytes(&writer, bytes_of(decree->ring, CHARTER_ID_SIZE));
     wire_write_bytes(&writer, bytes_of(decree->author, PEER_KEY_SIZE));
     wire_write_u8(&writer, (uint8_t)decree->kind);
     wire_write_string(&writer, decree->name);
     wire_write_u64(&writer, decree->version);
     wire_write_string(&writer, decree->text);
+    if (decree->membership.is_there) {
+        uint8_t shown[MEMBERSHIP_SIZE_MAX];
+        wire_write_string(&writer, membership_write(&decree->membership, shown));
+    }
     sign(signer, DECREE_CONTEXT, bytes_of(out, writer.size), signature);
     wire_write_bytes(&writer, bytes_of(signature, sizeof signature));
     return wire_writer_bytes(&writer);
+}
+
+static void decree_read_membership(struct wire_reader *reader, struct membership *membership) {
+    struct bytes shown = wire_read_string(reader, MEMBERSHIP_SIZE_MAX);
+    if (reader->err == ERR_OK &&
+        (membership_read(shown, membership, NULL) != ERR_OK || !membership->is_there)) {
+        wire_read_fail(reader, ERR_INVALID, "a membership that is none");
+    }
 }
 
 static void decree_read_fields(struct wire_reader *reader, struct decree *decree) {
@@ -42,7 +54,8 @@ static void decree_read_fields(struct wire_reader *reader, struct decree *decree
     if (reader->err == ERR_OK && !bytes_equal(mark, bytes_of(magic, sizeof magic))) {
         wire_read_fail(reader, ERR_INVALID, "no decree");
     }
-    if (wire_read_u8(reader) != LAYOUT && reader->err == ERR_OK) {
+    uint8_t layout = wire_read_u8(reader);
+    if (layout != LAYOUT_PLAIN && layout != LAYOUT_MEMBER && reader->err == ERR_OK) {
         wire_read_fail(reader, ERR_UNSUPPORTED, "a decree of a later layout");
     }
     wire_read_array(reader, decree->ring, CHARTER_ID_SIZE);
@@ -61,26 +74,42 @@ static void decree_read_fields(struct wire_reader *reader, struct decree *decree
         wire_read_fail(reader, ERR_INVALID, "a version that none can have");
     }
     decree->text = wire_read_string(reader, DECREE_TEXT_SIZE_MAX);
+    if (layout == LAYOUT_MEMBER) {
+        decree_read_membership(reader, &decree->membership);
+    }
+}
+
+enum err decree_parse(struct bytes input, struct decree *ret_decree, struct err_detail *detail) {
+    struct wire_reader reader;
+    struct decree decree = {.kind = DECREE_JOB};
+    wire_reader_init(&reader, input);
+    decree_read_fields(&reader, &decree);
+    wire_read_bytes(&reader, CHARTER_SIGNATURE_SIZE);
+    enum err err = wire_reader_finish(&reader, detail);
+    if (err == ERR_OK) {
+        *ret_decree = decree;
+    }
+    return err;
+}
+
+enum err decree_verify(struct bytes input, const struct decree *decree, charter_verify *verify,
+                       struct err_detail *detail) {
+    ASSERT(input.size > CHARTER_SIGNATURE_SIZE);
+    size_t signed_size = input.size - CHARTER_SIGNATURE_SIZE;
+    bool is_good =
+        verify(decree->author, DECREE_CONTEXT, bytes_of(input.data, signed_size), input.data + signed_size);
+    return is_good ? ERR_OK : err_set(detail, ERR_MISMATCH, "the signature is not the author's");
 }
 
 enum err decree_read(struct bytes input, charter_verify *verify, struct decree *ret_decree,
                      struct err_detail *detail) {
-    struct wire_reader reader;
     struct decree decree;
-    uint8_t signature[CHARTER_SIGNATURE_SIZE];
-    wire_reader_init(&reader, input);
-    decree_read_fields(&reader, &decree);
-    struct bytes signed_part = bytes_of(input.data, reader.offset);
-    wire_read_array(&reader, signature, sizeof signature);
-    enum err err = wire_reader_finish(&reader, detail);
-    if (err != ERR_OK) {
-        return err;
+    enum err err = decree_parse(input, &decree, detail);
+    err = err == ERR_OK ? decree_verify(input, &decree, verify, detail) : err;
+    if (err == ERR_OK) {
+        *ret_decree = decree;
     }
-    if (!verify(decree.author, DECREE_CONTEXT, signed_part, signature)) {
-        return err_set(detail, ERR_MISMATCH, "the signature is not the author's");
-    }
-    *ret_decree = decree;
-    return ERR_OK;
+    return err;
 }
 
 void decree_id(const struct decree *decree, struct sha256 *sha256, uint8_t out[DECREE_ID_SIZE]) {
@@ -96,16 +125,35 @@ void decree_id(const struct decree *decree, struct sha256 *sha256, uint8_t out[D
     memcpy(out, digest, DECREE_ID_SIZE);
 }
 
+static bool decree_believe(const uint8_t key[PEER_KEY_SIZE], const char *context, struct bytes message,
+                           const uint8_t signature[CHARTER_SIGNATURE_SIZE]) {
+    (void)key;
+    (void)context;
+    (void)message;
+    (void)signature;
+    return true;
+}
+
 enum err decree_counts(const struct decree *decree, const struct charter *charter,
-                       const uint8_t ring[CHARTER_ID_SIZE], struct err_detail *detail) {
+                       const uint8_t ring[CHARTER_ID_SIZE], uint64_t now_s, charter_verify *verify,
+                       struct err_detail *detail) {
     if (memcmp(decree->ring, ring, CHARTER_ID_SIZE) != 0) {
         return err_set(detail, ERR_MISMATCH, "it is of another ring");
     }
-    if (memcmp(decree->author, charter->founder, PEER_KEY_SIZE) == 0) {
+    if (decree_is_founders(decree, charter)) {
         return ERR_OK;
     }
-    if (charter_is_removed(charter, decree->author)) {
-        return err_set(detail, ERR_PERMISSION, "its author has been removed from the ring");
+    enum membership_verdict verdict = membership_judge(&decree->membership, charter, ring, decree->author,
+                                                       now_s, verify != NULL ? verify : decree_believe);
+    if (verdict == MEMBERSHIP_REMOVED) {
+        return err_set(detail, ERR_NOT_FOUND, "its author has been removed from the ring");
+    }
+    if (verdict == MEMBERSHIP_MISSING) {
+        return err_set(detail, ERR_PERMISSION, "it does not carry the invitation of its author");
+    }
+    if (verdict != MEMBERSHIP_GOOD) {
+        return err_set(detail, ERR_PERMISSION, "its author is not a member: %s",
+                       membership_verdict_text(verdict));
     }
     if (decree->kind != DECREE_JOB) {
         return err_set(detail, ERR_PERMISSION, "only the founder makes rules of access");
@@ -114,4 +162,12 @@ enum err decree_counts(const struct decree *decree, const struct charter *charte
         return err_set(detail, ERR_PERMISSION, "only the founder adds jobs to this ring");
     }
     return ERR_OK;
+}
+
+uint64_t decree_next_version(uint64_t previous, int64_t now_us) {
+    if (previous >= INT64_MAX) {
+        return 0;
+    }
+    uint64_t now = now_us > 0 ? (uint64_t)now_us : 1;
+    return now > previous ? now : previous + 1;
 }

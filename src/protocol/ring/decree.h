@@ -2,19 +2,22 @@
  * decree - what a ring shall do or not show, in a signed text: a job for all nodes, rules of access. Pure.
  *
  *      author, kind, name      which decree it is; its id is their digest
- *      version                 the higher one counts; made from the clock, so that an author need not
- * remember text                    what the kind says; empty: withdrawn
+ *      version                 the higher one counts: the clock, or one more than the version before
+ *      text                    what the kind says; empty: withdrawn
+ *      membership              why its author may be in the ring; none in layout 1
  *
- * The founder's decrees always count; a member's count if the charter allows jobs of members, and only
- * jobs. A decree of a removed member no longer counts. Every node keeps every decree that counts, and passes
- * it on (docs/protocol/ring-services.md); withdrawn ones are kept too, so that nobody brings them back.
+ * The founder's decrees always count; a member's count if the charter allows jobs of members, and only jobs.
+ * In a ring by invitation a member's decree carries the author's membership, so that any node can judge it
+ * without having met the author. A decree of a removed member no longer counts. Every node keeps every decree
+ * that counts, as far as there is room (decree_room.h), and passes it on (docs/protocol/ring-services.md);
+ * withdrawn ones are kept too, so that nobody brings them back.
  *
  * Format: docs/formats/decree.md.
  */
 #ifndef MNEMON_PROTOCOL_RING_DECREE_H
 #define MNEMON_PROTOCOL_RING_DECREE_H
 
-#include "protocol/ring/charter.h"
+#include "protocol/ring/membership.h"
 
 enum {
     DECREE_ID_SIZE = 16,
@@ -36,6 +39,7 @@ struct decree {
     struct bytes name; /* 1 to 95 of a-z 0-9 . _ -, the first no dot */
     uint64_t version;
     struct bytes text;
+    struct membership membership; /* is_there: layout 2, else layout 1 */
 };
 
 #define DECREE_CONTEXT "mnemon decree 1"
@@ -45,15 +49,35 @@ bool decree_name_is_valid(struct bytes name);
 /* Values must be within their bounds; out has room for DECREE_SIZE_MAX. Returns what was written. */
 struct bytes decree_write(const struct decree *decree, charter_sign *sign, const void *signer, uint8_t *out);
 
-/* ERR_INVALID, ERR_TRUNCATED, ERR_LIMIT: it is none; ERR_UNSUPPORTED: a later layout or kind; ERR_MISMATCH:
- * the signature is not the author's. */
+/* ERR_INVALID, ERR_TRUNCATED, ERR_LIMIT: it is none; ERR_UNSUPPORTED: a later layout or kind. The signature
+ * is the next function's: what does not count anyway need not be verified. */
+enum err decree_parse(struct bytes input, struct decree *ret_decree, struct err_detail *detail) MUST_CHECK;
+
+/* Of what decree_parse() has read: has its author signed it? ERR_MISMATCH. */
+enum err decree_verify(struct bytes input, const struct decree *decree, charter_verify *verify,
+                       struct err_detail *detail) MUST_CHECK;
+
+/* Both. */
 enum err decree_read(struct bytes input, charter_verify *verify, struct decree *ret_decree,
                      struct err_detail *detail) MUST_CHECK;
 
 void decree_id(const struct decree *decree, struct sha256 *sha256, uint8_t out[DECREE_ID_SIZE]);
 
-/* Does it count under this charter? ERR_MISMATCH: of another ring; ERR_PERMISSION with the reason. */
+static inline bool decree_is_founders(const struct decree *decree, const struct charter *charter) {
+    return memcmp(decree->author, charter->founder, PEER_KEY_SIZE) == 0;
+}
+
+/*
+ * Does it count under this charter at this time? ERR_MISMATCH: of another ring; ERR_NOT_FOUND: its author has
+ * been removed, so it will never count again; ERR_PERMISSION with the reason. verify: NULL if the signatures
+ * of its membership were found good before, or need not be known yet.
+ */
 enum err decree_counts(const struct decree *decree, const struct charter *charter,
-                       const uint8_t ring[CHARTER_ID_SIZE], struct err_detail *detail) MUST_CHECK;
+                       const uint8_t ring[CHARTER_ID_SIZE], uint64_t now_s, charter_verify *verify,
+                       struct err_detail *detail) MUST_CHECK;
+
+/* The version of a decree that takes the place of one with that version (0: of none): higher, whatever the
+ * clock says. 0: there is none. */
+uint64_t decree_next_version(uint64_t previous, int64_t now_us);
 
 #endif
