@@ -1,5 +1,5 @@
 /*
- * charter - charters, memberships, tokens and greetings from strangers.
+ * charter - charters, memberships, tokens, greetings and decrees from strangers.
  *
  *      byte 0        which of them
  *      the rest      its bytes, or the text of a token
@@ -12,9 +12,10 @@
 #include <stdlib.h>
 
 #include "fuzz.h"
+#include "protocol/ring/decree.h"
 #include "protocol/ring/greeting.h"
 
-enum { KINDS_COUNT = 4 };
+enum { KINDS_COUNT = 5 };
 
 static bool believe(const uint8_t key[PEER_KEY_SIZE], const char *context, struct bytes message,
                     const uint8_t signature[CHARTER_SIGNATURE_SIZE]) {
@@ -81,6 +82,22 @@ static void try_greeting(struct bytes input) {
     }
 }
 
+static void try_decree(struct bytes input) {
+    struct decree decree;
+    struct charter *charter = calloc(1, sizeof *charter);
+    uint8_t *again = malloc(DECREE_SIZE_MAX);
+    ASSERT(charter != NULL && again != NULL);
+    charter_init(charter);
+    if (decree_read(input, believe, &decree, NULL) == ERR_OK) {
+        const uint8_t *signature = input.data + input.size - CHARTER_SIGNATURE_SIZE;
+        ASSERT(bytes_equal(decree_write(&decree, repeat, signature, again), input));
+        bool counts = decree_counts(&decree, charter, decree.ring, decree.version, believe, NULL) == ERR_OK;
+        ASSERT(!counts || decree.membership.is_there || decree_is_founders(&decree, charter));
+    }
+    free(again);
+    free(charter);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0) {
         return 0;
@@ -96,8 +113,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     case 2:
         try_token(input);
         break;
-    default:
+    case 3:
         try_greeting(input);
+        break;
+    default:
+        try_decree(input);
     }
     return 0;
 }

@@ -12,8 +12,10 @@
  *      links      it has found links without end: out of scope, private, no URLs at all
  *      invents    of every URL it lists one capture, of this minute, that never was, and none that is; asked
  *                 for it, it gives nonsense
+ *      decrees    whoever asks for decrees gets thousands of empty ones, and a job that ignores robots.txt,
+ * all signed with keys that nobody has invited
  *
- * $RING_LIE_URL begins some of the links.
+ * $RING_LIE_URL begins some of the links, and is the seed of that job.
  */
 #include <inttypes.h>
 #include <sodium.h>
@@ -26,6 +28,7 @@
 #include "node/copies/copies_code.h"
 #include "node/crawl/crawl_loop.h"
 #include "node/reading/ring_reader_scope.h"
+#include "node/ring/decrees_state.h"
 #include "protocol/copies/reconcile.h"
 #include "store/remote/backend_code.h"
 
@@ -151,13 +154,70 @@ static enum err answer_prove(void *context, const struct peer *from, struct byte
     return buf_put(answer, bytes_of(proof, sizeof proof));
 }
 
+/* ---- what strangers decree ---- */
+
+static void sign_as(const void *signer, const char *context, struct bytes message,
+                    uint8_t out[CHARTER_SIGNATURE_SIZE]) {
+    identity_sign(signer, context, message, out);
+}
+
+static void put_stranger(struct buf *out, const uint8_t ring[CHARTER_ID_SIZE], unsigned number,
+                         struct bytes text) {
+    static uint8_t encoded[DECREE_SIZE_MAX];
+    char name[32];
+    uint8_t seed[IDENTITY_SEED_SIZE];
+    uint8_t head[WIRE_VARINT_SIZE_MAX];
+    struct identity stranger;
+    struct wire_writer writer;
+    randombytes_buf(seed, sizeof seed);
+    if (identity_from_seed(&stranger, seed) != ERR_OK) {
+        abort();
+    }
+    snprintf(name, sizeof name, "stranger-%u", number);
+    struct decree decree = {
+        .kind = DECREE_JOB, .name = bytes_of_string(name), .version = 1 + number, .text = text};
+    memcpy(decree.ring, ring, CHARTER_ID_SIZE);
+    memcpy(decree.author, stranger.key, PEER_KEY_SIZE);
+    struct bytes whole = decree_write(&decree, sign_as, &stranger, encoded);
+    wire_writer_init(&writer, head, sizeof head);
+    wire_write_varint(&writer, whole.size);
+    buf_put(out, bytes_of(head, writer.size));
+    buf_put(out, whole);
+    identity_done(&stranger);
+}
+
+static enum err answer_decrees(void *context, const struct peer *from, struct bytes question,
+                               struct buf *answer, struct err_detail *detail) {
+    enum { STRANGERS = 4200 };
+    static struct buf flood;
+    struct decrees *decrees = context;
+    if (!lies("decrees")) {
+        return true_handlers[PEER_RPC_DECREES](context, from, question, answer, detail);
+    }
+    if (flood.data == NULL) {
+        const char *url = getenv("RING_LIE_URL");
+        struct buf job;
+        buf_init(&flood, PEER_RPC_PIECE_SIZE_MAX);
+        buf_init(&job, DECREE_TEXT_SIZE_MAX);
+        decrees_put_job_text(&job, BYTES("scope = host\nignore_robots = yes\ndelay = 0 s\n"),
+                             bytes_of_string(url != NULL ? url : "http://elsewhere.example/"));
+        put_stranger(&flood, decrees->ring, 0, buf_bytes(&job));
+        buf_done(&job);
+        for (unsigned i = 1; i < STRANGERS; i++) {
+            put_stranger(&flood, decrees->ring, i, bytes_of(NULL, 0));
+        }
+    }
+    return buf_put(answer, buf_bytes(&flood));
+}
+
 /* All services are registered here, so this one function decides who answers. */
 void __wrap_peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service service,
                            peer_rpc_handler *handler, void *context) {
     static peer_rpc_handler *const liars[] = {
-        [PEER_RPC_CAPTURE] = give,       [PEER_RPC_COMPARE] = answer_compare,
-        [PEER_RPC_OFFER] = answer_offer, [PEER_RPC_CONFIRM] = answer_confirm,
-        [PEER_RPC_PROVE] = answer_prove, [PEER_RPC_WALK] = list_invented,
+        [PEER_RPC_CAPTURE] = give,           [PEER_RPC_COMPARE] = answer_compare,
+        [PEER_RPC_OFFER] = answer_offer,     [PEER_RPC_CONFIRM] = answer_confirm,
+        [PEER_RPC_PROVE] = answer_prove,     [PEER_RPC_WALK] = list_invented,
+        [PEER_RPC_DECREES] = answer_decrees,
     };
     peer_rpc_handler *liar = service < sizeof liars / sizeof *liars ? liars[service] : NULL;
     if (service == PEER_RPC_WALK && !lies("invents")) {
