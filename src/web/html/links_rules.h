@@ -6,102 +6,105 @@
 
 #include "web/html/links.h"
 
-enum links_element {
-    LINKS_OTHER, /* any other element */
-    LINKS_A,
-    LINKS_AMP_IMG,
-    LINKS_AMP_VIDEO,
-    LINKS_AREA,
-    LINKS_AUDIO,
-    LINKS_BASE,
-    LINKS_BGSOUND,
-    LINKS_BODY,
-    LINKS_BUTTON,
-    LINKS_COMMENTS, /* RSS */
-    LINKS_CONTENT,  /* Atom */
-    LINKS_CONTENT_ENCODED,
-    LINKS_DESCRIPTION,
-    LINKS_EMBED_ELEMENT,
-    LINKS_ENCLOSURE,
-    LINKS_FEIMAGE,
-    LINKS_FORM_ELEMENT,
-    LINKS_FRAME,
-    LINKS_GUID,
-    LINKS_IFRAME,
-    LINKS_IMAGE,
-    LINKS_IMG,
-    LINKS_INPUT,
-    LINKS_ITUNES_IMAGE,
-    LINKS_LAYER,
-    LINKS_LINK,
-    LINKS_ATOM_LINK,
-    LINKS_MEDIA_CONTENT,
-    LINKS_MEDIA_THUMBNAIL,
-    LINKS_META,
-    LINKS_OBJECT,
-    LINKS_OUTLINE, /* OPML */
-    LINKS_SCRIPT_ELEMENT,
-    LINKS_SOURCE,
-    LINKS_STYLE_ELEMENT,
-    LINKS_SUMMARY,
-    LINKS_TABLE,
-    LINKS_TBODY,
-    LINKS_TD,
-    LINKS_TFOOT,
-    LINKS_TH,
-    LINKS_THEAD,
-    LINKS_TR,
-    LINKS_TRACK,
-    LINKS_URL, /* RSS, in image */
-    LINKS_USE,
-    LINKS_VIDEO,
-    LINKS_ELEMENTS_COUNT,
-};
+/* Each element and each attribute stands here once, with its name in lower case, as words.h wants it. */
+#define LINKS_CONSTANT(constant, name) constant,
 
-enum links_attribute {
-    LINKS_NO_ATTRIBUTE,
-    LINKS_ACTION,
-    LINKS_AS,
-    LINKS_BACKGROUND,
-    LINKS_CONTENT_ATTRIBUTE,
-    LINKS_DATA,
-    LINKS_DATA_BACKGROUND,
-    LINKS_DATA_BACKGROUND_IMAGE,
-    LINKS_DATA_BG,
-    LINKS_DATA_LAZY,
-    LINKS_DATA_LAZY_SRC,
-    LINKS_DATA_LAZY_SRCSET,
-    LINKS_DATA_ORIGINAL,
-    LINKS_DATA_POSTER,
-    LINKS_DATA_SRC,
-    LINKS_DATA_SRCSET,
-    LINKS_DYNSRC,
-    LINKS_FORMACTION,
-    LINKS_FORMMETHOD,
-    LINKS_HREF,
-    LINKS_HTMLURL,
-    LINKS_HTTP_EQUIV,
-    LINKS_IMAGESRCSET,
-    LINKS_ISPERMALINK,
-    LINKS_LONGDESC,
-    LINKS_LOWSRC,
-    LINKS_METHOD,
-    LINKS_NAME,
-    LINKS_POSTER,
-    LINKS_PROPERTY,
-    LINKS_REL,
-    LINKS_SRC,
-    LINKS_SRCDOC,
-    LINKS_SRCSET,
-    LINKS_STYLE,
-    LINKS_TYPE,
-    LINKS_URL_ATTRIBUTE,
-    LINKS_XLINK_HREF,
-    LINKS_XMLURL,
-    LINKS_ATTRIBUTES_COUNT,
-};
+#define LINKS_ELEMENTS(X)                       \
+    X(LINKS_OTHER, "*") /* any other element */ \
+    X(LINKS_A, "a")                             \
+    X(LINKS_AMP_IMG, "amp-img")                 \
+    X(LINKS_AMP_VIDEO, "amp-video")             \
+    X(LINKS_AREA, "area")                       \
+    X(LINKS_AUDIO, "audio")                     \
+    X(LINKS_BASE, "base")                       \
+    X(LINKS_BGSOUND, "bgsound")                 \
+    X(LINKS_BODY, "body")                       \
+    X(LINKS_BUTTON, "button")                   \
+    X(LINKS_COMMENTS, "comments") /* RSS */     \
+    X(LINKS_CONTENT, "content")   /* Atom */    \
+    X(LINKS_CONTENT_ENCODED, "content:encoded") \
+    X(LINKS_DESCRIPTION, "description")         \
+    X(LINKS_EMBED_ELEMENT, "embed")             \
+    X(LINKS_ENCLOSURE, "enclosure")             \
+    X(LINKS_FEIMAGE, "feimage")                 \
+    X(LINKS_FORM_ELEMENT, "form")               \
+    X(LINKS_FRAME, "frame")                     \
+    X(LINKS_GUID, "guid")                       \
+    X(LINKS_IFRAME, "iframe")                   \
+    X(LINKS_IMAGE, "image")                     \
+    X(LINKS_IMG, "img")                         \
+    X(LINKS_INPUT, "input")                     \
+    X(LINKS_ITUNES_IMAGE, "itunes:image")       \
+    X(LINKS_LAYER, "layer")                     \
+    X(LINKS_LINK, "link")                       \
+    X(LINKS_ATOM_LINK, "atom:link")             \
+    X(LINKS_MEDIA_CONTENT, "media:content")     \
+    X(LINKS_MEDIA_THUMBNAIL, "media:thumbnail") \
+    X(LINKS_META, "meta")                       \
+    X(LINKS_OBJECT, "object")                   \
+    X(LINKS_OUTLINE, "outline") /* OPML */      \
+    X(LINKS_SCRIPT_ELEMENT, "script")           \
+    X(LINKS_SOURCE, "source")                   \
+    X(LINKS_STYLE_ELEMENT, "style")             \
+    X(LINKS_SUMMARY, "summary")                 \
+    X(LINKS_TABLE, "table")                     \
+    X(LINKS_TBODY, "tbody")                     \
+    X(LINKS_TD, "td")                           \
+    X(LINKS_TFOOT, "tfoot")                     \
+    X(LINKS_TH, "th")                           \
+    X(LINKS_THEAD, "thead")                     \
+    X(LINKS_TR, "tr")                           \
+    X(LINKS_TRACK, "track")                     \
+    X(LINKS_URL, "url") /* RSS, in image */     \
+    X(LINKS_USE, "use")                         \
+    X(LINKS_VIDEO, "video")
 
-/* In lower case, as the tables of words.h want them; [0] is what unknown ones are reported as. */
+enum links_element { LINKS_ELEMENTS(LINKS_CONSTANT) LINKS_ELEMENTS_COUNT };
+
+#define LINKS_ATTRIBUTES(X)                                 \
+    X(LINKS_NO_ATTRIBUTE, "")                               \
+    X(LINKS_ACTION, "action")                               \
+    X(LINKS_AS, "as")                                       \
+    X(LINKS_BACKGROUND, "background")                       \
+    X(LINKS_CONTENT_ATTRIBUTE, "content")                   \
+    X(LINKS_DATA, "data")                                   \
+    X(LINKS_DATA_BACKGROUND, "data-background")             \
+    X(LINKS_DATA_BACKGROUND_IMAGE, "data-background-image") \
+    X(LINKS_DATA_BG, "data-bg")                             \
+    X(LINKS_DATA_LAZY, "data-lazy")                         \
+    X(LINKS_DATA_LAZY_SRC, "data-lazy-src")                 \
+    X(LINKS_DATA_LAZY_SRCSET, "data-lazy-srcset")           \
+    X(LINKS_DATA_ORIGINAL, "data-original")                 \
+    X(LINKS_DATA_POSTER, "data-poster")                     \
+    X(LINKS_DATA_SRC, "data-src")                           \
+    X(LINKS_DATA_SRCSET, "data-srcset")                     \
+    X(LINKS_DYNSRC, "dynsrc")                               \
+    X(LINKS_FORMACTION, "formaction")                       \
+    X(LINKS_FORMMETHOD, "formmethod")                       \
+    X(LINKS_HREF, "href")                                   \
+    X(LINKS_HTMLURL, "htmlurl")                             \
+    X(LINKS_HTTP_EQUIV, "http-equiv")                       \
+    X(LINKS_IMAGESRCSET, "imagesrcset")                     \
+    X(LINKS_ISPERMALINK, "ispermalink")                     \
+    X(LINKS_LONGDESC, "longdesc")                           \
+    X(LINKS_LOWSRC, "lowsrc")                               \
+    X(LINKS_METHOD, "method")                               \
+    X(LINKS_NAME, "name")                                   \
+    X(LINKS_POSTER, "poster")                               \
+    X(LINKS_PROPERTY, "property")                           \
+    X(LINKS_REL, "rel")                                     \
+    X(LINKS_SRC, "src")                                     \
+    X(LINKS_SRCDOC, "srcdoc")                               \
+    X(LINKS_SRCSET, "srcset")                               \
+    X(LINKS_STYLE, "style")                                 \
+    X(LINKS_TYPE, "type")                                   \
+    X(LINKS_URL_ATTRIBUTE, "url")                           \
+    X(LINKS_XLINK_HREF, "xlink:href")                       \
+    X(LINKS_XMLURL, "xmlurl")
+
+enum links_attribute { LINKS_ATTRIBUTES(LINKS_CONSTANT) LINKS_ATTRIBUTES_COUNT };
+
+/* [0] is what unknown ones are reported as. */
 extern const char *const links_element_names[LINKS_ELEMENTS_COUNT];
 extern const char *const links_attribute_names[LINKS_ATTRIBUTES_COUNT];
 
