@@ -145,7 +145,8 @@ static enum err add_page(struct export_wacz *wacz, const struct capture *capture
         return err;
     }
     buf_clear(&wacz->line);
-    err = wacz_put_page(&wacz->line, &wacz->sha256, capture->url, capture->time_us, text_title(wacz->text));
+    err = wacz_put_page(&wacz->line, &wacz->sha256, capture->url, capture->time_us,
+                        text_part(wacz->text, TEXT_TITLE));
     /* Two captures of one moment are one page. */
     if (err == ERR_OK && !bytes_equal(buf_bytes(&wacz->line), buf_bytes(&wacz->last_page))) {
         err = scratch_put(&wacz->pages, buf_bytes(&wacz->line));

@@ -33,10 +33,10 @@ static void read_page(struct text *text, struct bytes type, struct bytes input, 
         ASSERT(text_feed(text, bytes_slice(input, from, to)) == ERR_OK);
     }
     ASSERT(text_finish(text) == ERR_OK);
-    put(out, text_title(text), TEXT_TITLE_SIZE_MAX);
-    put(out, text_body(text), TEXT_BODY_SIZE_MAX);
-    put(out, text_description(text), TEXT_DESCRIPTION_SIZE_MAX);
-    put(out, text_language(text), TEXT_LANGUAGE_SIZE_MAX);
+    put(out, text_part(text, TEXT_TITLE), TEXT_TITLE_SIZE_MAX);
+    put(out, text_part(text, TEXT_BODY), TEXT_BODY_SIZE_MAX);
+    put(out, text_part(text, TEXT_DESCRIPTION), TEXT_DESCRIPTION_SIZE_MAX);
+    put(out, text_part(text, TEXT_LANGUAGE), TEXT_LANGUAGE_SIZE_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

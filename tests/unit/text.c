@@ -23,7 +23,7 @@ static struct text *read_bytes(const char *type, struct bytes page, size_t piece
 static void expect_body(const char *type, struct bytes page, const char *body) {
     for (size_t piece_size = 1; piece_size <= page.size; piece_size = piece_size * 3 + 1) {
         struct text *text = read_bytes(type, page, piece_size);
-        assert_bytes_equal(text_body(text), bytes_of_string(body));
+        assert_bytes_equal(text_part(text, TEXT_BODY), bytes_of_string(body));
         text_free(text);
     }
 }
@@ -40,23 +40,23 @@ static void title_text_language_and_description_are_told_apart(void **state) {
                                          "<title> A\n title &lt;b&gt; </title></head>"
                                          "<body><h1>Heading</h1><p>First.<p>Second.</body></html>"),
                                    7);
-    assert_bytes_equal(text_title(text), BYTES("A title <b>"));
-    assert_bytes_equal(text_body(text), BYTES("Heading First. Second."));
-    assert_bytes_equal(text_description(text), BYTES("Old & new"));
-    assert_bytes_equal(text_language(text), BYTES("en-GB"));
+    assert_bytes_equal(text_part(text, TEXT_TITLE), BYTES("A title <b>"));
+    assert_bytes_equal(text_part(text, TEXT_BODY), BYTES("Heading First. Second."));
+    assert_bytes_equal(text_part(text, TEXT_DESCRIPTION), BYTES("Old & new"));
+    assert_bytes_equal(text_part(text, TEXT_LANGUAGE), BYTES("en-GB"));
     text_free(text);
 }
 
 static void og_description_counts_where_there_is_no_other(void **state) {
     (void)state;
     struct text *text = read_bytes("text/html", BYTES("<meta property=og:description content=one>"), 99);
-    assert_bytes_equal(text_description(text), BYTES("one"));
+    assert_bytes_equal(text_part(text, TEXT_DESCRIPTION), BYTES("one"));
     text_free(text);
     text = read_bytes("text/html",
                       BYTES("<meta property=og:description content=one><meta name=description content=two>"
                             "<meta property=og:description content=three>"),
                       99);
-    assert_bytes_equal(text_description(text), BYTES("two"));
+    assert_bytes_equal(text_part(text, TEXT_DESCRIPTION), BYTES("two"));
     text_free(text);
 }
 
@@ -89,8 +89,8 @@ static void svg_titles_are_not_the_pages(void **state) {
     (void)state;
     struct text *text = read_bytes(
         "text/html", BYTES("<title></title><svg><title>icon</title></svg><title>Real</title>x"), 5);
-    assert_bytes_equal(text_title(text), BYTES("Real"));
-    assert_bytes_equal(text_body(text), BYTES("x"));
+    assert_bytes_equal(text_part(text, TEXT_TITLE), BYTES("Real"));
+    assert_bytes_equal(text_part(text, TEXT_BODY), BYTES("x"));
     text_free(text);
 }
 
@@ -129,10 +129,11 @@ static void all_of_it_is_bounded(void **state) {
     }
     struct text *text = read_bytes("text/html; charset=utf-8", buf_bytes(&page), 65536);
     assert_true(text_is_full(text));
-    assert_true(text_body(text).size <= TEXT_BODY_SIZE_MAX && text_body(text).size > TEXT_BODY_SIZE_MAX - 8);
-    assert_int_equal(text_title(text).size, TEXT_TITLE_SIZE_MAX);
-    assert_true(utf8_is_valid(text_body(text)) && utf8_is_valid(text_title(text)));
-    assert_int_equal(text_language(text).size, 0);
+    assert_true(text_part(text, TEXT_BODY).size <= TEXT_BODY_SIZE_MAX &&
+                text_part(text, TEXT_BODY).size > TEXT_BODY_SIZE_MAX - 8);
+    assert_int_equal(text_part(text, TEXT_TITLE).size, TEXT_TITLE_SIZE_MAX);
+    assert_true(utf8_is_valid(text_part(text, TEXT_BODY)) && utf8_is_valid(text_part(text, TEXT_TITLE)));
+    assert_int_equal(text_part(text, TEXT_LANGUAGE).size, 0);
     text_free(text);
     buf_done(&page);
 }
@@ -143,8 +144,8 @@ static void a_text_can_be_used_again(void **state) {
     text_start(text, BYTES("text/html"));
     assert_int_equal(text_feed(text, BYTES("<p>three")), ERR_OK);
     assert_int_equal(text_finish(text), ERR_OK);
-    assert_int_equal(text_title(text).size, 0);
-    assert_bytes_equal(text_body(text), BYTES("three"));
+    assert_int_equal(text_part(text, TEXT_TITLE).size, 0);
+    assert_bytes_equal(text_part(text, TEXT_BODY), BYTES("three"));
     text_free(text);
 }
 
@@ -162,7 +163,7 @@ static void the_lack_of_memory_is_said(void **state) {
             assert_true(err == ERR_OK || err == ERR_MEMORY);
             was_whole = err == ERR_OK;
             allocations_left = SIZE_MAX;
-            assert_true(!was_whole || bytes_equal(text_body(text), BYTES("b & c")));
+            assert_true(!was_whole || bytes_equal(text_part(text, TEXT_BODY), BYTES("b & c")));
             text_free(text);
         }
         allocations_left = SIZE_MAX;

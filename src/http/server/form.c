@@ -2,15 +2,13 @@
 
 #include "web/url/percent.h"
 
-static void form_put_decoded(struct buf *out, struct bytes text) {
-    while (text.size > 0) {
-        size_t size = bytes_find_byte(text, '+');
-        percent_put_decoded(out, bytes_slice(text, 0, size));
-        if (size == text.size) {
-            return;
+void form_put_decoded(struct buf *out, struct bytes text) {
+    struct bytes part;
+    for (bool is_first = true; bytes_split(&text, '+', &part); is_first = false) {
+        if (!is_first) {
+            buf_put_byte(out, ' ');
         }
-        buf_put_byte(out, ' ');
-        text = bytes_skip(text, size + 1);
+        percent_put_decoded(out, part);
     }
 }
 

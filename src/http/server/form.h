@@ -10,4 +10,7 @@
  */
 bool form_get(struct bytes form, const char *name, struct buf *out);
 
+/* Append a name or a value as it is meant: a '+' is a space. */
+void form_put_decoded(struct buf *out, struct bytes text);
+
 #endif

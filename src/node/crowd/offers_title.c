@@ -65,7 +65,7 @@ struct bytes offers_title_find(struct offers_title *title, const struct document
     if (text_finish(title->text) != ERR_OK) {
         return nothing;
     }
-    return offers_title_cut(text_title(title->text), WISH_TITLE_SIZE_MAX);
+    return offers_title_cut(text_part(title->text, TEXT_TITLE), WISH_TITLE_SIZE_MAX);
 }
 
 /* ---- words ---- */

@@ -1,6 +1,6 @@
 #include "replay/cdx/cdx_query.h"
 
-#include "web/url/percent.h"
+#include "http/server/form.h"
 
 enum { SECOND_US = 1000000, TEXT_SIZE_MAX = 4 << 20 };
 
@@ -20,17 +20,11 @@ struct reading {
 
 /* ---- the query string ---- */
 
-static void query_put_decoded(struct buf *out, struct bytes text) {
-    struct bytes part;
-    for (bool is_first = true; bytes_split(&text, '+', &part); is_first = false) {
-        if (!is_first) {
-            buf_put_byte(out, ' ');
-        }
-        percent_put_decoded(out, part);
-    }
-}
-
-bool cdx_query_next(struct bytes *rest, struct buf *text, struct bytes *ret_name, struct bytes *ret_value) {
+/*
+ * The next name and value of a query string, "a=1&b=2"; false at the end. The value is decoded into *text,
+ * which must have room for it. Pairs without a name are passed over.
+ */
+static bool next_pair(struct bytes *rest, struct buf *text, struct bytes *ret_name, struct bytes *ret_value) {
     struct bytes pair;
     while (rest->data != NULL && bytes_split(rest, '&', &pair)) {
         size_t equals = bytes_find_byte(pair, '=');
@@ -39,7 +33,7 @@ bool cdx_query_next(struct bytes *rest, struct buf *text, struct bytes *ret_name
         }
         size_t from = text->size;
         *ret_name = bytes_slice(pair, 0, equals);
-        query_put_decoded(text, bytes_skip(pair, equals < pair.size ? equals + 1 : equals));
+        form_put_decoded(text, bytes_skip(pair, equals < pair.size ? equals + 1 : equals));
         *ret_value = bytes_skip(buf_bytes(text), from);
         return true;
     }
@@ -248,7 +242,7 @@ static enum err query_read_key(struct reading *reading, struct bytes value) {
     struct cdx_query *query = reading->query;
     if (value.size > 0 && bytes_find_byte(value, ' ') == value.size) {
         size_t from = query->text.size;
-        query_put_decoded(&query->text, value); /* it has room: the string was encoded twice */
+        form_put_decoded(&query->text, value); /* it has room: the string was encoded twice */
         value = bytes_skip(buf_bytes(&query->text), from);
     }
     query->resume_key = value;
@@ -366,7 +360,7 @@ enum err cdx_query_parse(struct cdx_query *query, enum cdx_dialect dialect, stru
     cdx_query_init(query, dialect);
     /* Nothing may move: the slices stay. Values shrink when decoded, and the key may be so twice. */
     enum err err = buf_reserve(&query->text, 2 * text.size + 1);
-    while (err == ERR_OK && cdx_query_next(&text, &query->text, &name, &value)) {
+    while (err == ERR_OK && next_pair(&text, &query->text, &name, &value)) {
         err = read_one(&reading, name, value);
     }
     if (err == ERR_OK) {

@@ -62,10 +62,4 @@ enum err cdx_query_parse(struct cdx_query *query, enum cdx_dialect dialect, stru
                          struct err_detail *detail) MUST_CHECK;
 void cdx_query_done(struct cdx_query *query);
 
-/*
- * The next name and value of a query string, "a=1&b=2"; false at the end. The value is decoded into *text,
- * which must have room for it. Pairs without a name are passed over.
- */
-bool cdx_query_next(struct bytes *rest, struct buf *text, struct bytes *ret_name, struct bytes *ret_value);
-
 #endif

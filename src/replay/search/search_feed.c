@@ -250,7 +250,7 @@ static enum err feed_read_text(struct search_feed *feed, const struct archive_re
 }
 
 static enum err pack_body(struct search_feed *feed) {
-    struct bytes body = text_body(feed->text);
+    struct bytes body = text_part(feed->text, TEXT_BODY);
     size_t bound = ZSTD_compressBound(body.size);
     buf_clear(&feed->packed);
     enum err err = buf_reserve(&feed->packed, bound);
@@ -293,10 +293,10 @@ static enum err feed_add_page(struct search_feed *feed, const struct capture *ca
     struct search_page page = {
         .capture = capture,
         .host = host_of(&feed->canon, capture->url),
-        .language = text_language(feed->text),
-        .title = text_title(feed->text),
-        .description = text_description(feed->text),
-        .body = text_body(feed->text),
+        .language = text_part(feed->text, TEXT_LANGUAGE),
+        .title = text_part(feed->text, TEXT_TITLE),
+        .description = text_part(feed->text, TEXT_DESCRIPTION),
+        .body = text_part(feed->text, TEXT_BODY),
         .packed = buf_bytes(&feed->packed),
     };
     err = search_writer_add(&feed->writer, &page, detail);

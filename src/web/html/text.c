@@ -81,24 +81,10 @@ struct text_flow {
     bool is_full;
 };
 
-static void text_flow_init(struct text_flow *flow, size_t size_max) {
-    *flow = (struct text_flow){.size_max = size_max};
-    buf_init(&flow->out, size_max);
-}
-
-static void text_flow_done(struct text_flow *flow) {
-    buf_done(&flow->out);
-}
-
 static void text_flow_clear(struct text_flow *flow) {
     buf_clear(&flow->out);
     flow->wants_space = false;
     flow->is_full = false;
-}
-
-/* A word ends here. */
-static void text_flow_space(struct text_flow *flow) {
-    flow->wants_space = true;
 }
 
 enum width { WIDTH_WORD, WIDTH_SPACE, WIDTH_NONE };
@@ -164,7 +150,7 @@ static void text_flow_put(struct text_flow *flow, struct bytes text) {
         bool is_at_end = run_size == text.size;
         text = bytes_skip(text, is_at_end ? run_size : run_size + length);
         if (!is_at_end && width == WIDTH_SPACE) {
-            text_flow_space(flow);
+            flow->wants_space = true;
         }
     }
 }
@@ -188,11 +174,13 @@ struct text {
     struct buf converted; /* to UTF-8 */
     struct buf valid; /* what was said to be UTF-8, and the character that the last piece left unfinished */
     struct buf decoded;
-    struct text_flow title;
-    struct text_flow body;
-    struct text_flow description;
-    struct text_flow language;
+    struct text_flow flows[TEXT_PARTS_COUNT];
 };
+
+static const size_t sizes_max[TEXT_PARTS_COUNT] = {[TEXT_TITLE] = TEXT_TITLE_SIZE_MAX,
+                                                   [TEXT_BODY] = TEXT_BODY_SIZE_MAX,
+                                                   [TEXT_DESCRIPTION] = TEXT_DESCRIPTION_SIZE_MAX,
+                                                   [TEXT_LANGUAGE] = TEXT_LANGUAGE_SIZE_MAX};
 
 struct text *text_new(void) {
     struct text *text = calloc(1, sizeof *text);
@@ -207,10 +195,10 @@ struct text *text_new(void) {
     buf_init(&text->converted, CONVERTED_SIZE_MAX);
     buf_init(&text->valid, CONVERTED_SIZE_MAX);
     buf_init(&text->decoded, DECODED_SIZE_MAX);
-    text_flow_init(&text->title, TEXT_TITLE_SIZE_MAX);
-    text_flow_init(&text->body, TEXT_BODY_SIZE_MAX);
-    text_flow_init(&text->description, TEXT_DESCRIPTION_SIZE_MAX);
-    text_flow_init(&text->language, TEXT_LANGUAGE_SIZE_MAX);
+    for (size_t i = 0; i < TEXT_PARTS_COUNT; i++) {
+        text->flows[i].size_max = sizes_max[i];
+        buf_init(&text->flows[i].out, sizes_max[i]);
+    }
     text_start(text, (struct bytes){NULL, 0});
     return text;
 }
@@ -222,10 +210,9 @@ void text_free(struct text *text) {
     buf_done(&text->converted);
     buf_done(&text->valid);
     buf_done(&text->decoded);
-    text_flow_done(&text->title);
-    text_flow_done(&text->body);
-    text_flow_done(&text->description);
-    text_flow_done(&text->language);
+    for (size_t i = 0; i < TEXT_PARTS_COUNT; i++) {
+        buf_done(&text->flows[i].out);
+    }
     free(text);
 }
 
@@ -238,10 +225,9 @@ void text_start(struct text *text, struct bytes content_type) {
     text->err = ERR_OK;
     buf_clear(&text->head);
     buf_clear(&text->valid);
-    text_flow_clear(&text->title);
-    text_flow_clear(&text->body);
-    text_flow_clear(&text->description);
-    text_flow_clear(&text->language);
+    for (size_t i = 0; i < TEXT_PARTS_COUNT; i++) {
+        text_flow_clear(&text->flows[i]);
+    }
     html_start(&text->html);
     html_set_cdata(&text->html, text->is_xml);
     tree_start(&text->tree);
@@ -313,11 +299,11 @@ static void on_meta(struct text *text, const struct html_token *token) {
     if (name != NULL &&
         bytes_equal_ignore_case(bytes_trim(html_attribute_value(token, name)), BYTES("description"))) {
         text->has_description = true;
-        text_put_value(text, &text->description, token, content);
-    } else if (property != NULL && text->description.out.size == 0 &&
+        text_put_value(text, &text->flows[TEXT_DESCRIPTION], token, content);
+    } else if (property != NULL && text->flows[TEXT_DESCRIPTION].out.size == 0 &&
                bytes_equal_ignore_case(bytes_trim(html_attribute_value(token, property)),
                                        BYTES("og:description"))) {
-        text_put_value(text, &text->description, token, content);
+        text_put_value(text, &text->flows[TEXT_DESCRIPTION], token, content);
     }
 }
 
@@ -333,15 +319,15 @@ static bool is_language(struct bytes tag) {
 static void on_html(struct text *text, const struct html_token *token) {
     const struct html_attribute *lang = html_find_attribute(token, BYTES("lang"));
     lang = lang != NULL ? lang : html_find_attribute(token, BYTES("xml:lang"));
-    if (lang != NULL && text->language.out.size == 0 &&
+    if (lang != NULL && text->flows[TEXT_LANGUAGE].out.size == 0 &&
         is_language(bytes_trim(html_attribute_value(token, lang)))) {
-        text_put_value(text, &text->language, token, lang);
+        text_put_value(text, &text->flows[TEXT_LANGUAGE], token, lang);
     }
 }
 
 static void separate(struct text *text, unsigned element) {
     if (element < ELEMENT_INLINE && element != ELEMENT_WBR) {
-        text_flow_space(&text->body);
+        text->flows[TEXT_BODY].wants_space = true; /* a word ends here */
     }
 }
 
@@ -403,13 +389,13 @@ static void text_on_end_tag(struct text *text, const struct html_token *token) {
     separate(text, element);
     if (element == ELEMENT_TITLE && text->in_title) {
         text->in_title = false;
-        text->has_title = text->title.out.size > 0;
+        text->has_title = text->flows[TEXT_TITLE].out.size > 0;
     }
 }
 
 static void text_on_text(struct text *text, const struct html_token *token) {
     if (text->skipped == ELEMENT_OTHER) {
-        text_flow_put(text->in_title ? &text->title : &text->body,
+        text_flow_put(text->in_title ? &text->flows[TEXT_TITLE] : &text->flows[TEXT_BODY],
                       text_decode(text, token->text, token->decoding));
     }
 }
@@ -433,9 +419,8 @@ static void text_drain(struct text *text) {
             break;
         }
     }
-    const struct text_flow *flows[] = {&text->title, &text->body, &text->description, &text->language};
-    for (size_t i = 0; i < sizeof flows / sizeof *flows; i++) {
-        text->err = flows[i]->out.err != ERR_OK ? flows[i]->out.err : text->err;
+    for (size_t i = 0; i < TEXT_PARTS_COUNT; i++) {
+        text->err = text->flows[i].out.err != ERR_OK ? text->flows[i].out.err : text->err;
     }
     text->err = html_err(&text->html) != ERR_OK ? html_err(&text->html) : text->err;
 }
@@ -534,21 +519,9 @@ enum err text_finish(struct text *text) {
 }
 
 bool text_is_full(const struct text *text) {
-    return text->body.is_full;
+    return text->flows[TEXT_BODY].is_full;
 }
 
-struct bytes text_title(const struct text *text) {
-    return buf_bytes(&text->title.out);
-}
-
-struct bytes text_body(const struct text *text) {
-    return buf_bytes(&text->body.out);
-}
-
-struct bytes text_description(const struct text *text) {
-    return buf_bytes(&text->description.out);
-}
-
-struct bytes text_language(const struct text *text) {
-    return buf_bytes(&text->language.out);
+struct bytes text_part(const struct text *text, enum text_part part) {
+    return buf_bytes(&text->flows[part].out);
 }

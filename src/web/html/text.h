@@ -44,10 +44,15 @@ enum err text_finish(struct text *text) MUST_CHECK;
 /* Nothing that follows would be taken. */
 bool text_is_full(const struct text *text);
 
-/* Each may be empty; until the next text_start(). */
-struct bytes text_title(const struct text *text);
-struct bytes text_body(const struct text *text);
-struct bytes text_description(const struct text *text); /* of <meta name=description>, else og:description */
-struct bytes text_language(const struct text *text);    /* the lang of <html>: "en-GB" */
+enum text_part {
+    TEXT_TITLE,
+    TEXT_BODY,
+    TEXT_DESCRIPTION, /* of <meta name=description>, else og:description */
+    TEXT_LANGUAGE,    /* the lang of <html>: "en-GB" */
+    TEXT_PARTS_COUNT,
+};
+
+/* May be empty; until the next text_start(). */
+struct bytes text_part(const struct text *text, enum text_part part);
 
 #endif
