@@ -98,9 +98,7 @@ static enum err add_to_index(struct export_wacz *wacz, const struct capture *cap
 }
 
 static bool is_page(const struct capture *capture) {
-    return capture->status == STATUS_OK &&
-           (bytes_equal_ignore_case(capture->mime, BYTES("text/html")) ||
-            bytes_equal_ignore_case(capture->mime, BYTES("application/xhtml+xml")));
+    return capture->status == STATUS_OK && http_is_html(capture->mime);
 }
 
 /* The body of the capture: in its record, or with another. */

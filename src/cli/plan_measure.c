@@ -72,11 +72,6 @@ static void read_links(struct measuring *measuring, const struct capture *captur
 
 /* ---- captures ---- */
 
-static bool is_html(struct bytes mime) {
-    return bytes_equal_ignore_case(mime, BYTES("text/html")) ||
-           bytes_equal_ignore_case(mime, BYTES("application/xhtml+xml"));
-}
-
 /* Contents of the URL: neither a redirect nor an error. A resource has no status. */
 static bool has_contents(const struct capture *capture) {
     return capture->status == 200 || capture->status == 304 || capture->status == 0;
@@ -139,7 +134,7 @@ static enum err see_capture(struct measuring *measuring, const struct capture *c
         }
     }
     if (measuring->kind == NULL && capture->mime.size > 0) {
-        measuring->kind = is_html(capture->mime) ? &measure->pages : &measure->embeds;
+        measuring->kind = http_is_html(capture->mime) ? &measure->pages : &measure->embeds;
         measuring->kind->urls_count++;
         measure->urls_size += (double)capture->url.size;
     }

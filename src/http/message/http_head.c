@@ -270,3 +270,8 @@ struct bytes http_mime(struct bytes content_type) {
     }
     return mime.size == 0 ? bytes_of(NULL, 0) : mime;
 }
+
+bool http_is_html(struct bytes mime) {
+    static const char *const types[] = {"text/html", "application/xhtml+xml", NULL};
+    return bytes_is_one_of(mime, types);
+}

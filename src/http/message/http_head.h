@@ -96,4 +96,7 @@ bool http_has_controls(struct bytes text);
 /* "text/html" of "text/html; charset=utf-8"; {NULL, 0} if nothing of it is usable. */
 struct bytes http_mime(struct bytes content_type);
 
+/* Is that the type of a page, HTML or XHTML? */
+bool http_is_html(struct bytes mime);
+
 #endif

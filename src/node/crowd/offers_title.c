@@ -39,12 +39,6 @@ struct bytes offers_title_cut(struct bytes text, size_t size_max) {
     return bytes_slice(text, 0, size);
 }
 
-static bool title_is_html(struct bytes content_type) {
-    struct bytes mime = http_mime(content_type);
-    return bytes_equal_ignore_case(mime, BYTES("text/html")) ||
-           bytes_equal_ignore_case(mime, BYTES("application/xhtml+xml"));
-}
-
 /* What is damaged has the title of the part that can be read. */
 struct bytes offers_title_find(struct offers_title *title, const struct document *document,
                                struct bytes payload) {
@@ -54,7 +48,7 @@ struct bytes offers_title_find(struct offers_title *title, const struct document
         return nothing;
     }
     struct bytes content_type = fields_get(&title->content.payload.head.fields, BYTES("Content-Type"));
-    if (!title_is_html(content_type)) {
+    if (!http_is_html(http_mime(content_type))) {
         return nothing;
     }
     text_start(title->text, content_type);

@@ -53,9 +53,7 @@ static struct bytes mime_of(const struct pages_content *content) {
 }
 
 bool pages_content_is_html(const struct pages_content *content) {
-    struct bytes mime = mime_of(content);
-    return bytes_equal_ignore_case(mime, BYTES("text/html")) ||
-           bytes_equal_ignore_case(mime, BYTES("application/xhtml+xml"));
+    return http_is_html(mime_of(content));
 }
 
 bool pages_content_is_text(const struct pages_content *content) {

@@ -43,20 +43,11 @@ struct mirrored_one {
 };
 
 struct search_mirrored {
-    struct instance *instance;
     struct mirrored_one items[INSTANCE_MIRRORED_MAX];
 };
 
 static uint16_t mirrored_number(size_t index) {
     return (uint16_t)(INSTANCE_MIRRORED_NUMBER + index);
-}
-
-static struct search_mirrored *mirrored_new(struct instance *instance) {
-    struct search_mirrored *mirrored = calloc(1, sizeof *mirrored);
-    if (mirrored != NULL) {
-        mirrored->instance = instance;
-    }
-    return mirrored;
 }
 
 static void mirrored_let_go(struct mirrored_one *one) {
@@ -67,13 +58,6 @@ static void mirrored_let_go(struct mirrored_one *one) {
     *one = (struct mirrored_one){.was_there = one->was_there || one->holding != NULL};
 }
 
-static void mirrored_free(struct search_mirrored *mirrored) {
-    for (size_t i = 0; mirrored != NULL && i < INSTANCE_MIRRORED_MAX; i++) {
-        mirrored_let_go(&mirrored->items[i]);
-    }
-    free(mirrored);
-}
-
 /* The database is another one. */
 static void mirrored_forget(struct search_mirrored *mirrored) {
     for (size_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
@@ -81,9 +65,7 @@ static void mirrored_forget(struct search_mirrored *mirrored) {
     }
 }
 
-static void mirrored_look_at(struct search_mirrored *mirrored, size_t index) {
-    struct mirrored_one *one = &mirrored->items[index];
-    struct backend *backend = instance_mirrored(mirrored->instance, mirrored_number(index));
+static void mirrored_look_at(struct mirrored_one *one, struct backend *backend) {
     struct mirrored_holding *holding = backend != NULL ? backend_mirrored_hold(backend) : NULL;
     if (holding == one->holding) {
         mirrored_release(holding); /* one share of it is enough */
@@ -104,10 +86,10 @@ static bool mirrored_has_work(const struct mirrored_one *one) {
 }
 
 /* Look which there are now; whether there is anything to do for them. Needs no transaction. */
-static bool mirrored_look(struct search_mirrored *mirrored) {
+static bool mirrored_look(struct search_mirrored *mirrored, struct instance *instance) {
     bool is_any = false;
     for (size_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
-        mirrored_look_at(mirrored, i);
+        mirrored_look_at(&mirrored->items[i], instance_mirrored(instance, mirrored_number(i)));
         is_any = is_any || mirrored_has_work(&mirrored->items[i]);
     }
     return is_any;
@@ -206,7 +188,7 @@ struct search_feed {
     uint64_t documents_count; /* with what the transaction has done so far */
     size_t added_count;       /* in this transaction */
     struct follow **follows;  /* one per volume */
-    struct search_mirrored *mirrored;
+    struct search_mirrored mirrored;
     struct archive_reader *archive;
     struct content content;
     bool has_content; /* content is set up */
@@ -218,14 +200,9 @@ struct search_feed {
 
 /* ---- what becomes of a record ---- */
 
-static bool feed_is_html(struct bytes mime) {
-    return bytes_equal_ignore_case(mime, BYTES("text/html")) ||
-           bytes_equal_ignore_case(mime, BYTES("application/xhtml+xml"));
-}
-
 /* A resource has no status and is replayed as 200. */
 static bool feed_is_page(const struct capture *capture) {
-    return feed_is_html(capture->mime) && (capture->status == 200 || capture->status == 0);
+    return http_is_html(capture->mime) && (capture->status == 200 || capture->status == 0);
 }
 
 static enum err feed_text(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
@@ -419,15 +396,16 @@ static enum err read_mirrored(struct search_feed *feed, uint64_t due_us, bool *r
     uint64_t dropped_count = 0;
     uint16_t number;
     struct follow *follow;
-    enum err err = mirrored_settle(feed->mirrored, &feed->writer, &dropped_count, ret_has_more, detail);
+    enum err err = mirrored_settle(&feed->mirrored, &feed->writer, &dropped_count, ret_has_more, detail);
     count_dropped(feed, dropped_count);
-    for (size_t i = 0; err == ERR_OK && (follow = mirrored_follow(feed->mirrored, i, &number)) != NULL; i++) {
+    for (size_t i = 0; err == ERR_OK && (follow = mirrored_follow(&feed->mirrored, i, &number)) != NULL;
+         i++) {
         if (follow_is_behind(follow)) {
             err = read_volume(feed, follow, number, due_us, ret_has_more, detail);
         }
         if (err == ERR_MISMATCH) { /* its index is another one: only its own rows are made again */
             err = search_writer_set_mark(&feed->writer, number, 0, detail);
-            mirrored_forget(feed->mirrored);
+            mirrored_forget(&feed->mirrored);
             *ret_has_more = true;
         }
     }
@@ -436,7 +414,7 @@ static enum err read_mirrored(struct search_feed *feed, uint64_t due_us, bool *r
 
 static void take_over(struct search_feed *feed) {
     struct search *search = feed->search;
-    size_t left_count = mirrored_left(feed->mirrored);
+    size_t left_count = mirrored_left(&feed->mirrored);
     pthread_mutex_lock(&search->lock);
     search->mirrored_left = left_count;
     for (size_t i = 0; i < search->volumes_count; i++) {
@@ -450,7 +428,7 @@ static void take_over(struct search_feed *feed) {
 /* Is there anything to do? Else no transaction is begun, and nothing written. */
 static bool has_work(struct search_feed *feed) {
     struct search *search = feed->search;
-    bool has_work = mirrored_look(feed->mirrored);
+    bool has_work = mirrored_look(&feed->mirrored, search->config.instance);
     archive_reader_renew(feed->archive);
     for (size_t i = 0; i < search->volumes_count && !has_work; i++) {
         has_work = follow_is_behind(feed->follows[i]);
@@ -498,7 +476,7 @@ static void close_database(struct search_feed *feed) {
 static enum err read_positions(struct search_feed *feed, struct err_detail *detail) {
     struct search *search = feed->search;
     enum err err = search_writer_count(&feed->writer, &feed->documents_count, detail);
-    mirrored_forget(feed->mirrored);
+    mirrored_forget(&feed->mirrored);
     for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
         struct index_position position;
         err = search_writer_position(&feed->writer, search->volumes[i].number, &position, detail);
@@ -605,11 +583,11 @@ static enum err feed_init(struct search_feed *feed, struct search *search) {
     buf_init(&feed->packed, 2 * TEXT_BODY_SIZE_MAX);
     feed->follows = calloc(search->volumes_count + 1, sizeof(struct follow *));
     feed->text = text_new();
-    feed->mirrored = mirrored_new(search->config.instance);
+
     feed->archive = archive_reader_begin_here(search->archive);
     enum err err = content_init(&feed->content);
     feed->has_content = err == ERR_OK;
-    if (feed->follows == NULL || feed->text == NULL || feed->archive == NULL || feed->mirrored == NULL) {
+    if (feed->follows == NULL || feed->text == NULL || feed->archive == NULL) {
         err = ERR_MEMORY;
     }
     for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
@@ -627,7 +605,9 @@ static void feed_done(struct search_feed *feed) {
         }
     }
     free(feed->follows);
-    mirrored_free(feed->mirrored);
+    for (size_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
+        mirrored_let_go(&feed->mirrored.items[i]);
+    }
     if (feed->text != NULL) {
         text_free(feed->text);
     }
