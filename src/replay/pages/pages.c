@@ -1,6 +1,6 @@
 #include "replay/pages/pages.h"
 
-#include "replay/pages/pages_parts.h"
+#include "replay/pages/pages_kit.h"
 
 static void pages_answer_missing(struct http_request *request) {
     struct replay *replay = http_request_context(request);

@@ -1,6 +1,6 @@
 /*
  * pages - what the archive shows to people: start, calendar, list, details, comparison, what it holds. A file
- * for each page; pages_parts.h has what they use of each other.
+ * for each page; pages_kit.h has what they use of each other.
  *
  *      pages_start.c       /                        search form, suggestions, what is new, how much there is
  *      pages_calendar.c    /web/…*…/URL             the captures of one URL, by year; called by wayback.c

@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "base/utc.h"
 #include "replay/pages/pages.h"
-#include "replay/pages/pages_parts.h"
+#include "replay/pages/pages_kit.h"
 
 enum { SPARK_HEIGHT = 24, YEARS_SHOWN_MAX = 60 };
 

@@ -2,7 +2,7 @@
 #include "base/utc.h"
 #include "replay/pages/pages_content.h"
 #include "replay/pages/pages_diff.h"
-#include "replay/pages/pages_parts.h"
+#include "replay/pages/pages_kit.h"
 
 enum { CONTEXT_LINES = 3, LINE_SHOWN_MAX = 2000 };
 

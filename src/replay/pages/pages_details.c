@@ -3,7 +3,7 @@
 #include "base/hex.h"
 #include "base/json.h"
 #include "base/utc.h"
-#include "replay/pages/pages_parts.h"
+#include "replay/pages/pages_kit.h"
 #include "store/volume/segment.h"
 #include "store/volume/volume_record.h"
 

@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 #include "replay/pages/pages_content.h"
-#include "replay/pages/pages_parts.h"
+#include "replay/pages/pages_kit.h"
 #include "web/html/links.h"
 
 /*

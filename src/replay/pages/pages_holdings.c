@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 #include "base/utc.h"
-#include "replay/pages/pages_parts.h"
+#include "replay/pages/pages_kit.h"
 #include "replay/survey/survey.h"
 
 enum {

@@ -1,5 +1,5 @@
 #include "replay/pages/pages.h"
-#include "replay/pages/pages_parts.h"
+#include "replay/pages/pages_kit.h"
 
 /*
  * A walk in the order of the index: all captures of a SURT are neighbours, so one group is held at a time. A

@@ -1,6 +1,6 @@
 #include "base/json.h"
 #include "base/utc.h"
-#include "replay/pages/pages_parts.h"
+#include "replay/pages/pages_kit.h"
 #include "replay/survey/survey.h"
 
 enum {

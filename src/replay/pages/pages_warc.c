@@ -1,7 +1,7 @@
 #include <stdio.h>
 
 #include "base/utc.h"
-#include "replay/pages/pages_parts.h"
+#include "replay/pages/pages_kit.h"
 #include "store/volume/volume_record.h"
 #include "warc/warc_writer.h"
 

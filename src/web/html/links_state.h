@@ -11,7 +11,6 @@
 #include "web/html/html.h"
 #include "web/html/links.h"
 #include "web/html/links_rules.h"
-#include "web/html/once.h"
 #include "web/html/transcode.h"
 #include "web/html/tree.h"
 
@@ -37,6 +36,18 @@ enum links_text {
 struct links_inner_place {
     size_t at;
     uint64_t offset;
+};
+
+/*
+ * A set of hashes of bounded size: "was this URL of this page reported before?" Emptied in no time by
+ * counting the documents. What finds no room near its place is not remembered, so the answer "no" may be
+ * wrong, on large pages; "yes" is wrong once in 2^48.
+ */
+enum { ONCE_SLOTS_COUNT = 4096 };
+
+struct once {
+    uint16_t generation;              /* of the document; never 0 */
+    uint64_t slots[ONCE_SLOTS_COUNT]; /* 48 bits of the hash, 16 of the generation it is of */
 };
 
 struct links {
