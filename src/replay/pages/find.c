@@ -20,16 +20,27 @@ enum {
     FIND_TIME_SIZE_MAX = 64,
 };
 
+enum { FIND_WORDS, FIND_HOST, FIND_FROM, FIND_TO, FIND_FIELDS_COUNT };
+
 struct find {
     struct replay *replay;
     struct http_request *request;
     bool is_asked; /* the job holds a question; else there are no words yet */
     struct search_job job;
-    struct buf words; /* as typed */
-    struct buf host;
-    struct buf from;
-    struct buf to;
-    uint64_t page; /* from 1 */
+    struct buf fields[FIND_FIELDS_COUNT]; /* as typed */
+    uint64_t page;                        /* from 1 */
+};
+
+static const struct {
+    const char *name;
+    size_t size_max;
+    const char *label;
+    const char *hint;
+} fields[FIND_FIELDS_COUNT] = {
+    [FIND_WORDS] = {"q", SEARCH_WORDS_SIZE_MAX, NULL, NULL},
+    [FIND_HOST] = {"host", FIND_HOST_SIZE_MAX, "Host, with its subdomains", "example.org"},
+    [FIND_FROM] = {"from", FIND_TIME_SIZE_MAX, "Archived from", "2026-01-31"},
+    [FIND_TO] = {"to", FIND_TIME_SIZE_MAX, "to", "2026-12"},
 };
 
 static const char off_text[] =
@@ -91,8 +102,8 @@ static bool find_read_time(struct bytes text, bool wants_latest, int64_t *ret_ti
 
 static enum err read_period(struct find *find) {
     struct search_question *question = &find->job.question;
-    struct bytes from = bytes_trim(buf_bytes(&find->from));
-    struct bytes to = bytes_trim(buf_bytes(&find->to));
+    struct bytes from = bytes_trim(buf_bytes(&find->fields[FIND_FROM]));
+    struct bytes to = bytes_trim(buf_bytes(&find->fields[FIND_TO]));
     question->from_us = INT64_MIN;
     question->to_us = INT64_MAX;
     if ((from.size > 0 && !find_read_time(from, false, &question->from_us)) ||
@@ -135,19 +146,15 @@ static enum err find_read_place(struct find *find, struct bytes query) {
 static enum err read_question(struct find *find) {
     struct bytes query = http_request_query(find->request);
     struct search_question *question = &find->job.question;
-    const struct {
-        const char *name;
-        struct buf *value;
-    } fields[] = {{"q", &find->words}, {"host", &find->host}, {"from", &find->from}, {"to", &find->to}};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        form_get(query, fields[i].name, fields[i].value);
-        if (fields[i].value->err != ERR_OK) {
+    for (size_t i = 0; i < FIND_FIELDS_COUNT; i++) {
+        form_get(query, fields[i].name, &find->fields[i]);
+        if (find->fields[i].err != ERR_OK) {
             return err_set(&find->job.detail, ERR_LIMIT, "\"%s\" may have %zu bytes at most", fields[i].name,
-                           fields[i].value->size_max);
+                           fields[i].size_max);
         }
     }
-    question->words = buf_bytes(&find->words);
-    question->host = bytes_trim(buf_bytes(&find->host));
+    question->words = buf_bytes(&find->fields[FIND_WORDS]);
+    question->host = bytes_trim(buf_bytes(&find->fields[FIND_HOST]));
     enum err err = read_period(find);
     return err == ERR_OK ? find_read_place(find, query) : err;
 }
@@ -225,25 +232,22 @@ static void find_answer_json(struct find *find) {
 
 /* ---- the page ---- */
 
-static void find_put_field(struct sheet *sheet, const char *name, const char *label, const char *hint,
-                           const struct buf *value) {
-    FILL(sheet,
-         "<span class=field><label for={html}>{html}</label>"
-         "<input id={html} name={html} placeholder=\"{html}\" autocomplete=off value=\"{text}\"></span>\n",
-         {.string = name}, {.string = label}, {.string = name}, {.string = name}, {.string = hint},
-         {.text = buf_bytes(value)});
-}
-
 static void find_put_form(struct sheet *sheet, const struct find *find) {
     FILL(sheet,
          "<form action=\"/search\" method=get role=search>\n<div class=search>"
          "<label class=unseen for=words>Words</label><input id=words name=q type=search required "
          "autocomplete=off enterkeyhint=search value=\"{text}\"><button class=main>Search</button></div>\n"
          "<div class=form-row>\n",
-         {.text = buf_bytes(&find->words)});
-    find_put_field(sheet, "host", "Host, with its subdomains", "example.org", &find->host);
-    find_put_field(sheet, "from", "Archived from", "2026-01-31", &find->from);
-    find_put_field(sheet, "to", "to", "2026-12", &find->to);
+         {.text = buf_bytes(&find->fields[FIND_WORDS])});
+    for (size_t i = FIND_HOST; i < FIND_FIELDS_COUNT; i++) {
+        const char *name = fields[i].name;
+        FILL(
+            sheet,
+            "<span class=field><label for={html}>{html}</label>"
+            "<input id={html} name={html} placeholder=\"{html}\" autocomplete=off value=\"{text}\"></span>\n",
+            {.string = name}, {.string = fields[i].label}, {.string = name}, {.string = name},
+            {.string = fields[i].hint}, {.text = buf_bytes(&find->fields[i])});
+    }
     sheet_html(sheet, "</div>\n</form>\n");
 }
 
@@ -303,19 +307,15 @@ static void put_result(struct sheet *sheet, const struct search_result *result) 
 /* The same question, another page. */
 static void put_turn(struct sheet *sheet, const struct find *find, uint64_t page, const char *rel,
                      const char *label) {
-    const struct {
-        const char *name;
-        const struct buf *value;
-    } fields[] = {{"host", &find->host}, {"from", &find->from}, {"to", &find->to}};
-    sheet_format(sheet, "<li><a class=button rel=%s href=\"/search?q=", rel);
-    sheet_argument(sheet, buf_bytes(&find->words));
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        if (fields[i].value->size > 0) {
-            sheet_format(sheet, "&amp;%s=", fields[i].name);
-            sheet_argument(sheet, buf_bytes(fields[i].value));
+    FILL(sheet, "<li><a class=button rel={html} href=\"/search?q={argument}", {.string = rel},
+         {.text = buf_bytes(&find->fields[FIND_WORDS])});
+    for (size_t i = FIND_HOST; i < FIND_FIELDS_COUNT; i++) {
+        if (find->fields[i].size > 0) {
+            FILL(sheet, "&amp;{html}={argument}", {.string = fields[i].name},
+                 {.text = buf_bytes(&find->fields[i])});
         }
     }
-    sheet_format(sheet, "&amp;page=%ju\">%s</a></li>\n", (uintmax_t)page, label);
+    FILL(sheet, "&amp;page={number}\">{html}</a></li>\n", {.number = page}, {.string = label});
 }
 
 static void put_results(struct sheet *sheet, const struct find *find) {
@@ -383,10 +383,9 @@ static struct find *find_new(struct replay *replay, struct http_request *request
     find->request = request;
     find->page = 1;
     search_job_init(&find->job);
-    buf_init(&find->words, SEARCH_WORDS_SIZE_MAX);
-    buf_init(&find->host, FIND_HOST_SIZE_MAX);
-    buf_init(&find->from, FIND_TIME_SIZE_MAX);
-    buf_init(&find->to, FIND_TIME_SIZE_MAX);
+    for (size_t i = 0; i < FIND_FIELDS_COUNT; i++) {
+        buf_init(&find->fields[i], fields[i].size_max);
+    }
     return find;
 }
 
@@ -433,7 +432,7 @@ static void answer_find(struct http_request *request) {
     }
     http_request_set_state(request, find);
     find->job.err = read_question(find);
-    find->is_asked = is_api(request) || bytes_trim(buf_bytes(&find->words)).size > 0;
+    find->is_asked = is_api(request) || bytes_trim(find->job.question.words).size > 0;
     if (find->job.err == ERR_OK && find->is_asked) {
         find_ask(find);
     } else {
@@ -445,10 +444,9 @@ static void end_find(struct http_request *request) {
     struct find *find = http_request_state(request);
     if (find != NULL) {
         search_job_done(&find->job);
-        buf_done(&find->words);
-        buf_done(&find->host);
-        buf_done(&find->from);
-        buf_done(&find->to);
+        for (size_t i = 0; i < FIND_FIELDS_COUNT; i++) {
+            buf_done(&find->fields[i]);
+        }
         free(find);
     }
 }

@@ -13,11 +13,14 @@ enum {
     KEY_SIZE_MAX = 4 * URL_SIZE_MAX,
 };
 
-struct filter {
-    struct buf text;   /* part of the URL, in any case */
-    struct buf type;   /* "image" or "text/html" */
-    struct buf status; /* "200" or "4" for all from 400 to 499 */
+enum {
+    FILTER_TEXT,   /* part of the URL, in any case */
+    FILTER_TYPE,   /* "image" or "text/html" */
+    FILTER_STATUS, /* "200" or "4" for all from 400 to 499 */
+    FILTERS_COUNT,
 };
+
+static const char *const filter_names[FILTERS_COUNT] = {"text", "type", "status"};
 
 /* All captures of one SURT. */
 struct group {
@@ -29,7 +32,7 @@ struct group {
 
 struct listing {
     struct sheet *sheet;
-    struct filter filter;
+    struct buf filters[FILTERS_COUNT];
     struct group group;
     size_t rows_count;
     uint64_t looked_at_count;
@@ -55,19 +58,10 @@ static bool has_status(uint16_t status, struct bytes wanted) {
     return number < 10 ? status / 100u == number : status == number;
 }
 
-static bool passes(const struct filter *filter, const struct group *group) {
-    return bytes_contain_ignore_case(group->newest.url, buf_bytes(&filter->text)) &&
-           has_type(group->newest.mime, buf_bytes(&filter->type)) &&
-           has_status(group->newest.status, buf_bytes(&filter->status));
-}
-
-static void read_filter(struct filter *filter, const struct http_request *request) {
-    buf_init(&filter->text, FILTER_SIZE_MAX);
-    buf_init(&filter->type, FILTER_SIZE_MAX);
-    buf_init(&filter->status, FILTER_SIZE_MAX);
-    pages_argument(request, "text", &filter->text);
-    pages_argument(request, "type", &filter->type);
-    pages_argument(request, "status", &filter->status);
+static bool passes(const struct buf filters[FILTERS_COUNT], const struct capture *capture) {
+    return bytes_contain_ignore_case(capture->url, buf_bytes(&filters[FILTER_TEXT])) &&
+           has_type(capture->mime, buf_bytes(&filters[FILTER_TYPE])) &&
+           has_status(capture->status, buf_bytes(&filters[FILTER_STATUS]));
 }
 
 /* ---- rows ---- */
@@ -87,7 +81,7 @@ static void list_put_row(struct sheet *sheet, const struct group *group) {
 
 static void end_group(struct listing *listing) {
     struct group *group = &listing->group;
-    if (group->count > 0 && passes(&listing->filter, group)) {
+    if (group->count > 0 && passes(listing->filters, &group->newest)) {
         list_put_row(listing->sheet, group);
         listing->rows_count++;
     }
@@ -137,7 +131,7 @@ static void put_options(struct sheet *sheet, struct bytes chosen, const char *co
     }
 }
 
-static void list_put_form(struct sheet *sheet, const struct filter *filter, struct bytes prefix) {
+static void list_put_form(struct sheet *sheet, const struct buf filters[FILTERS_COUNT], struct bytes prefix) {
     static const char *const types[][2] = {{"", "any"},
                                            {"text/html", "pages (HTML)"},
                                            {"image", "images"},
@@ -159,11 +153,11 @@ static void list_put_form(struct sheet *sheet, const struct filter *filter, stru
          "<div class=\"field wide\"><label for=text>Address contains</label>"
          "<input id=text name=text type=search maxlength=200 value=\"{text}\"></div>"
          "<div class=field><label for=type>Type</label><select id=type name=type>",
-         {.text = prefix}, {.text = buf_bytes(&filter->text)});
-    put_options(sheet, buf_bytes(&filter->type), types);
+         {.text = prefix}, {.text = buf_bytes(&filters[FILTER_TEXT])});
+    put_options(sheet, buf_bytes(&filters[FILTER_TYPE]), types);
     sheet_html(sheet, "</select></div><div class=field><label for=status>Status</label>"
                       "<select id=status name=status>");
-    put_options(sheet, buf_bytes(&filter->status), statuses);
+    put_options(sheet, buf_bytes(&filters[FILTER_STATUS]), statuses);
     sheet_html(sheet, "</select></div><button>Filter</button></form>\n");
 }
 
@@ -187,9 +181,9 @@ static void list_put_end(const struct listing *listing, struct bytes prefix) {
     if (listing->has_more) {
         sheet_html(sheet, "<p class=actions><a class=\"button main\" rel=next href=\"/list?url=");
         sheet_argument(sheet, prefix);
-        put_argument(sheet, "text", buf_bytes(&listing->filter.text));
-        put_argument(sheet, "type", buf_bytes(&listing->filter.type));
-        put_argument(sheet, "status", buf_bytes(&listing->filter.status));
+        for (size_t i = 0; i < FILTERS_COUNT; i++) {
+            put_argument(sheet, filter_names[i], buf_bytes(&listing->filters[i]));
+        }
         put_argument(sheet, "after", buf_bytes(&listing->after));
         sheet_html(sheet, "\">More addresses</a></p>\n");
     }
@@ -205,7 +199,7 @@ static enum err put_list(struct listing *listing, struct archive_reader *reader,
     }
     FILL(sheet, "<p class=trail><a href=\"/\">Archive</a> / Addresses</p>\n<h1 class=url>{text}</h1>\n",
          {.text = range->url});
-    list_put_form(sheet, &listing->filter, range->url);
+    list_put_form(sheet, listing->filters, range->url);
     sheet_table_begin(sheet, "Addresses in this archive");
     sheet_html(sheet, "<thead><tr><th scope=col>Address<th scope=col class=number>Captures<th scope=col>First"
                       "<th scope=col>Last<th scope=col>Type<th scope=col>Status<tbody>\n");
@@ -222,15 +216,18 @@ static enum err put_list(struct listing *listing, struct archive_reader *reader,
 
 static void listing_init(struct listing *listing, struct sheet *sheet, const struct http_request *request) {
     *listing = (struct listing){.sheet = sheet};
-    read_filter(&listing->filter, request);
+    for (size_t i = 0; i < FILTERS_COUNT; i++) {
+        buf_init(&listing->filters[i], FILTER_SIZE_MAX);
+        pages_argument(request, filter_names[i], &listing->filters[i]);
+    }
     buf_init(&listing->after, KEY_SIZE_MAX);
     buf_init(&listing->group.text, INDEX_SURT_SIZE_MAX + INDEX_URL_SIZE_MAX + INDEX_MIME_SIZE_MAX);
 }
 
 static void listing_done(struct listing *listing) {
-    buf_done(&listing->filter.text);
-    buf_done(&listing->filter.type);
-    buf_done(&listing->filter.status);
+    for (size_t i = 0; i < FILTERS_COUNT; i++) {
+        buf_done(&listing->filters[i]);
+    }
     buf_done(&listing->after);
     buf_done(&listing->group.text);
 }
