@@ -18,8 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ASSERT(weakness.bridges_count < topology.members_count);
     struct buf text;
     buf_init(&text, 1 << 22);
-    ASSERT(topology_put_svg(&topology, NULL, &text) != ERR_LIMIT);
-    ASSERT(topology_put_dot(&topology, NULL, &text) != ERR_LIMIT);
+    ASSERT(topology_put_svg(&topology, &text) != ERR_LIMIT);
+    ASSERT(topology_put_dot(&topology, &text) != ERR_LIMIT);
     buf_done(&text);
     return 0;
 }

@@ -39,7 +39,6 @@ struct group_driver_config {
     const char *directory; /* of the data */
     uint64_t period_us;    /* (15 min) echoes; probes, reports and topologies in proportion */
     uint64_t silence_us;   /* (1 h) before a member is dropped; the master's in proportion */
-    uint32_t probe_size;   /* (32 KiB) */
     const struct clock *clock;
     void (*note)(void *context, const char *sentence); /* any thread */
     void *context;

@@ -248,7 +248,6 @@ static void set_times(const struct group_driver_config *from, struct group_confi
     config->master_silence_us = silence_us / 4;
     config->pulse_us = silence_us / 12;
     config->order_us = at_least(silence_us / 120, GATHER_US_MIN);
-    config->probe_size = from->probe_size;
 }
 
 static enum err make_group(struct group_driver *driver, struct group_driver_slot *slot) {

@@ -307,8 +307,8 @@ enum err group_driver_put_picture(struct group_driver *driver, struct bytes name
                      bytes_equal(name, bytes_of_string(picture->view.name)) &&
                      picture->topology.members_count > 0;
         if (is_it) {
-            err = is_dot ? topology_put_dot(&picture->topology, NULL, out)
-                         : topology_put_svg(&picture->topology, NULL, out);
+            err = is_dot ? topology_put_dot(&picture->topology, out)
+                         : topology_put_svg(&picture->topology, out);
             break;
         }
     }

@@ -1,14 +1,11 @@
 #include "node/group/topology_picture.h"
 
-#include "base/utf8.h"
-
 enum {
     PICTURE_SIZE = 800,
     RADIUS = 270,
-    LABEL_GAP = 12,       /* between a member and its name */
-    LABELS_MAX = 60,      /* edges; beyond, costs beside them hide the drawing */
-    NAMES_MAX = 64,       /* members; beyond, their names overlap */
-    NAME_LENGTH_MAX = 40, /* characters */
+    LABEL_GAP = 12,  /* between a member and its name */
+    LABELS_MAX = 60, /* edges; beyond, costs beside them hide the drawing */
+    NAMES_MAX = 64,  /* members; beyond, their addresses overlap */
 };
 
 /* ---- text ---- */
@@ -23,77 +20,18 @@ static void put_cost(struct buf *out, uint32_t cost_us) {
     }
 }
 
-typedef void character_writer(struct buf *out, uint32_t code_point);
-
-static void put_plain(struct buf *out, uint32_t code_point) {
-    uint8_t bytes[UTF8_LENGTH_MAX];
-    buf_put(out, bytes_of(bytes, utf8_encode(code_point, bytes)));
-}
-
-/* Inside of double quotes. */
-static void put_dot_character(struct buf *out, uint32_t code_point) {
-    if (code_point == '"' || code_point == '\\') {
-        buf_put_byte(out, '\\');
-    }
-    put_plain(out, code_point);
-}
-
-static void put_xml_character(struct buf *out, uint32_t code_point) {
-    switch (code_point) {
-    case '&':
-        buf_put_string(out, "&amp;");
-        break;
-    case '<':
-        buf_put_string(out, "&lt;");
-        break;
-    case '>':
-        buf_put_string(out, "&gt;");
-        break;
-    case '"':
-        buf_put_string(out, "&quot;");
-        break;
-    default:
-        put_plain(out, code_point);
-    }
-}
-
-/* No text of XML may hold these, and nobody should see the others. */
-static bool is_printable(uint32_t code_point) {
-    bool is_control = code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);
-    bool is_turn = (code_point >= 0x202a && code_point <= 0x202e) || /* of the direction of writing */
-                   (code_point >= 0x2066 && code_point <= 0x2069);
-    return !is_control && !is_turn && code_point != 0xfffe && code_point != 0xffff;
-}
-
-static void picture_put_text(struct buf *out, struct bytes text, character_writer *put) {
-    size_t length;
-    for (unsigned count = 0; text.size > 0 && count < NAME_LENGTH_MAX; count++) {
-        uint32_t code_point = utf8_decode(text, &length);
-        put(out, is_printable(code_point) ? code_point : UTF8_REPLACEMENT);
-        text = bytes_skip(text, length);
-    }
-    if (text.size > 0) {
-        put(out, 0x2026); /* an ellipsis */
-    }
-}
-
-static void put_name(struct buf *out, const struct topology *topology, const struct bytes *names,
-                     uint32_t index, character_writer *put) {
+static void put_name(struct buf *out, const struct topology *topology, uint32_t index) {
     char address[ADDRESS_TEXT_SIZE_MAX];
-    picture_put_text(out,
-                     names != NULL
-                         ? names[index]
-                         : bytes_of_string(address_format(&topology->members[index].address, address)),
-                     put);
+    buf_put_string(out, address_format(&topology->members[index].address, address));
 }
 
 /* ---- DOT ---- */
 
-enum err topology_put_dot(const struct topology *topology, const struct bytes *names, struct buf *out) {
+enum err topology_put_dot(const struct topology *topology, struct buf *out) {
     buf_put_format(out, "graph \"topology %llu\" {\n", (unsigned long long)topology->sequence);
     for (uint32_t i = 0; i < topology->members_count; i++) {
         buf_put_format(out, "  m%u [label=\"", i);
-        put_name(out, topology, names, i, put_dot_character);
+        put_name(out, topology, i);
         buf_put_string(out, i == 0 ? "\", shape=doublecircle];\n" : "\"];\n");
     }
     for (uint32_t i = 0; i < topology->edges_count; i++) {
@@ -193,7 +131,7 @@ static double width_of(uint32_t cost_us) {
     return cost_us == COSTS_UNKNOWN_US ? 1 : width;
 }
 
-static void put_edge(const struct topology *topology, const struct bytes *names, const struct place *places,
+static void put_edge(const struct topology *topology, const struct place *places,
                      const struct topology_edge *edge, struct buf *out) {
     const struct place *a = &places[edge->a];
     const struct place *b = &places[edge->b];
@@ -203,9 +141,9 @@ static void put_edge(const struct topology *topology, const struct bytes *names,
         a->x, a->y, b->x, b->y, width_of(edge->cost_us),
         edge->cost_us == COSTS_UNKNOWN_US ? " stroke-dasharray=\"4 4\"" : "");
     buf_put_string(out, "<title>");
-    put_name(out, topology, names, edge->a, put_xml_character);
+    put_name(out, topology, edge->a);
     buf_put_string(out, " – ");
-    put_name(out, topology, names, edge->b, put_xml_character);
+    put_name(out, topology, edge->b);
     buf_put_string(out, ": ");
     put_cost(out, edge->cost_us);
     buf_put_string(out, "</title></line>");
@@ -220,12 +158,12 @@ static void put_edge(const struct topology *topology, const struct bytes *names,
     buf_put_string(out, "</g>\n");
 }
 
-static void picture_put_member(const struct topology *topology, const struct bytes *names,
-                               const struct place *place, uint32_t index, struct buf *out) {
+static void picture_put_member(const struct topology *topology, const struct place *place, uint32_t index,
+                               struct buf *out) {
     buf_put_format(out, "<g><circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"%s><title>", place->x, place->y,
                    topology->members_count <= NAMES_MAX ? 6 : 3,
                    index == 0 ? " class=\"master\" stroke-width=\"6\" stroke-opacity=\".4\"" : "");
-    put_name(out, topology, names, index, put_xml_character);
+    put_name(out, topology, index);
     buf_put_string(out, "</title></circle>");
     if (topology->members_count <= NAMES_MAX) {
         double scale = (double)(RADIUS + LABEL_GAP) / RADIUS;
@@ -234,13 +172,13 @@ static void picture_put_member(const struct topology *topology, const struct byt
                        place->x > 1    ? "start"
                        : place->x < -1 ? "end"
                                        : "middle");
-        put_name(out, topology, names, index, put_xml_character);
+        put_name(out, topology, index);
         buf_put_string(out, "</text>");
     }
     buf_put_string(out, "</g>\n");
 }
 
-enum err topology_put_svg(const struct topology *topology, const struct bytes *names, struct buf *out) {
+enum err topology_put_svg(const struct topology *topology, struct buf *out) {
     struct place places[GROUP_MEMBERS_MAX] = {0};
     place_members(topology, places);
     buf_put_format(
@@ -249,10 +187,10 @@ enum err topology_put_svg(const struct topology *topology, const struct bytes *n
         " font-size=\"12\" stroke=\"currentColor\" fill=\"currentColor\">\n", /* no style: pages forbid it */
         -PICTURE_SIZE / 2, -PICTURE_SIZE / 2, PICTURE_SIZE, PICTURE_SIZE);
     for (uint32_t i = 0; i < topology->edges_count; i++) {
-        put_edge(topology, names, places, &topology->edges[i], out);
+        put_edge(topology, places, &topology->edges[i], out);
     }
     for (uint32_t i = 0; i < topology->members_count; i++) {
-        picture_put_member(topology, names, &places[i], i, out);
+        picture_put_member(topology, &places[i], i, out);
     }
     buf_put_string(out, "</svg>\n");
     return out->err;

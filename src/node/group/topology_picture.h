@@ -13,11 +13,8 @@
 #include "base/buf.h"
 #include "protocol/group/topology.h"
 
-/*
- * names: of each member, NULL for their addresses. Any bytes: they are escaped. At least one member. Returns
- * out->err.
- */
-enum err topology_put_dot(const struct topology *topology, const struct bytes *names, struct buf *out);
-enum err topology_put_svg(const struct topology *topology, const struct bytes *names, struct buf *out);
+/* Members have the names of their addresses. At least one member. Returns out->err. */
+enum err topology_put_dot(const struct topology *topology, struct buf *out);
+enum err topology_put_svg(const struct topology *topology, struct buf *out);
 
 #endif
