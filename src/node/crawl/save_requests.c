@@ -1,7 +1,6 @@
 #include "node/crawl/save_requests.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <pthread.h>
@@ -14,6 +13,7 @@
 #include "base/hex.h"
 #include "base/json.h"
 #include "base/utc.h"
+#include "base/whole_file.h"
 #include "crawl/engine/jobs.h"
 
 enum {
@@ -24,6 +24,7 @@ enum {
     ARENA_SIZE_MAX = 1 << 20,
     JOBS_SIZE_MAX = 64 << 20,
     RESULT_SIZE_MAX = 256 << 10,
+    RESULT_MODE = 0666,
     TIME_MAX_S = 300,
     GONE_S = 2, /* a job without its file that is not open after so long will not be */
     KEPT_S = 24 * 3600,
@@ -108,10 +109,7 @@ static enum err make_directory(const struct save_requests *saves, const char *na
                                struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
     snprintf(path, sizeof path, "%s/%s", saves->config.directory, name);
-    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-        return err_set(detail, err_from_errno(errno), "%s: %s", path, strerror(errno));
-    }
-    return ERR_OK;
+    return whole_file_make_directory(path, detail);
 }
 
 /* One page, and what belongs to it. */
@@ -302,21 +300,6 @@ static const char *reason_of(const struct job_progress *job) {
     return job->state == CAMPAIGN_LIMITED ? "it took too long" : "nothing came back";
 }
 
-static void write_result(const struct save_requests *saves, const struct save *save, struct bytes text) {
-    char path[PATH_SIZE_MAX];
-    char part[PATH_SIZE_MAX + 8];
-    snprintf(path, sizeof path, "%s/saves/%s", saves->config.directory, save->id);
-    snprintf(part, sizeof part, "%s.part", path);
-    FILE *file = fopen(part, "we");
-    bool is_good = file != NULL && fwrite(text.data, 1, text.size, file) == text.size;
-    if (file != NULL && fclose(file) != 0) {
-        is_good = false;
-    }
-    if (!is_good || rename(part, path) != 0) {
-        unlink(part); /* the save itself is in the archive */
-    }
-}
-
 /* Its result first, then its job: a crash between the two finishes it once more. */
 static void save_finish(struct save_requests *saves, const struct save *save,
                         const struct job_progress *job) {
@@ -335,7 +318,9 @@ static void save_finish(struct save_requests *saves, const struct save *save,
     }
     save_view_put(&view, &json);
     if (text.err == ERR_OK && make_directory(saves, "saves", NULL) == ERR_OK) {
-        write_result(saves, save, buf_bytes(&text));
+        snprintf(path, sizeof path, "%s/saves/%s", saves->config.directory, save->id);
+        enum err err = whole_file_replace(path, buf_bytes(&text), RESULT_MODE, NULL);
+        (void)err; /* the save itself is in the archive */
     }
     buf_done(&text);
     job_file(saves, save->id, path);

@@ -28,9 +28,10 @@ static void meter_pass(struct peer_rpc_meter *meter, uint64_t size, uint64_t now
 
 /* ---- output ---- */
 
-static void count_sent(struct peer_rpc *peer_rpc, uint64_t size) {
+/* One of peer_rpc->stat. */
+static void line_count(struct peer_rpc *peer_rpc, uint64_t *counter, uint64_t more) {
     pthread_mutex_lock(&peer_rpc->lock);
-    peer_rpc->stat.sent_size += size;
+    *counter += more;
     pthread_mutex_unlock(&peer_rpc->lock);
 }
 
@@ -46,7 +47,7 @@ static void pump(struct peer_rpc_line *line) {
         }
         line->output_start += chunk.size;
         meter_pass(&peer_rpc->upload, chunk.size, now_us);
-        count_sent(peer_rpc, chunk.size);
+        line_count(peer_rpc, &peer_rpc->stat.sent_size, chunk.size);
     }
     if (line->output_start == line->output.size) {
         buf_clear(&line->output);
@@ -76,6 +77,12 @@ static bool queue(struct peer_rpc_line *line, uint32_t number, enum peer_rpc_for
 
 /* ---- the life of a line ---- */
 
+static void set_lines_count(struct peer_rpc *peer_rpc, uint32_t count) {
+    pthread_mutex_lock(&peer_rpc->lock);
+    peer_rpc->lines_count = peer_rpc->stat.streams_count = count;
+    pthread_mutex_unlock(&peer_rpc->lock);
+}
+
 static void remove_line(struct peer_rpc_line *line) {
     struct peer_rpc *peer_rpc = line->peer_rpc;
     for (struct peer_rpc_line **at = &peer_rpc->lines; *at != NULL; at = &(*at)->next) {
@@ -84,10 +91,7 @@ static void remove_line(struct peer_rpc_line *line) {
             break;
         }
     }
-    peer_rpc->lines_count--;
-    pthread_mutex_lock(&peer_rpc->lock);
-    peer_rpc->stat.streams_count = peer_rpc->lines_count;
-    pthread_mutex_unlock(&peer_rpc->lock);
+    set_lines_count(peer_rpc, peer_rpc->lines_count - 1);
 }
 
 void peer_rpc_line_end(struct peer_rpc_line *line, enum err err) {
@@ -97,9 +101,7 @@ void peer_rpc_line_end(struct peer_rpc_line *line, enum err err) {
         stream_free(line->stream);
         line->stream = NULL;
     }
-    pthread_mutex_lock(&peer_rpc->lock);
-    peer_rpc->stat.failed_count += line->calls_count;
-    pthread_mutex_unlock(&peer_rpc->lock);
+    line_count(peer_rpc, &peer_rpc->stat.failed_count, line->calls_count);
     while (line->calls != NULL) {
         struct peer_rpc_call *call = line->calls;
         line->calls = call->next;
@@ -155,10 +157,8 @@ static bool answer_question(struct peer_rpc_line *line, uint32_t number, uint8_t
         err = handler(peer_rpc->services[service].context, &line->peer, question, &peer_rpc->answer, &detail);
         err = err == ERR_OK ? peer_rpc->answer.err : err;
     }
-    pthread_mutex_lock(&peer_rpc->lock);
-    peer_rpc->stat.answers_count += err == ERR_OK;
-    peer_rpc->stat.refused_count += err != ERR_OK;
-    pthread_mutex_unlock(&peer_rpc->lock);
+    struct ring_view_rpc *stat = &peer_rpc->stat;
+    line_count(peer_rpc, err == ERR_OK ? &stat->answers_count : &stat->refused_count, 1);
     if (err == ERR_OK) {
         return queue(line, number, PEER_RPC_ANSWER, service, buf_bytes(&peer_rpc->answer));
     }
@@ -256,9 +256,7 @@ static void on_data(void *context, struct stream *stream, struct bytes bytes) {
     uint64_t now_us = peer_rpc_now_us(peer_rpc);
     (void)stream;
     meter_pass(&peer_rpc->download, bytes.size, now_us);
-    pthread_mutex_lock(&peer_rpc->lock);
-    peer_rpc->stat.received_size += bytes.size;
-    pthread_mutex_unlock(&peer_rpc->lock);
+    line_count(peer_rpc, &peer_rpc->stat.received_size, bytes.size);
     if (buf_put(&line->input, bytes) != ERR_OK) {
         peer_rpc_line_end(line, ERR_MEMORY);
     } else if (take_input(line)) {
@@ -318,10 +316,7 @@ static struct peer_rpc_line *add_line(struct peer_rpc *peer_rpc, const struct pe
     buf_init(&line->output, OUTPUT_SIZE_END);
     line->next = peer_rpc->lines;
     peer_rpc->lines = line;
-    peer_rpc->lines_count++;
-    pthread_mutex_lock(&peer_rpc->lock);
-    peer_rpc->stat.streams_count = peer_rpc->lines_count;
-    pthread_mutex_unlock(&peer_rpc->lock);
+    set_lines_count(peer_rpc, peer_rpc->lines_count + 1);
     return line;
 }
 
@@ -346,14 +341,9 @@ static bool line_make_room(struct peer_rpc *peer_rpc) {
     return oldest != NULL;
 }
 
-static bool key_is_known(const struct peer *peer) {
-    static const uint8_t zeros[PEER_KEY_SIZE];
-    return memcmp(peer->key, zeros, PEER_KEY_SIZE) != 0;
-}
-
 struct peer_rpc_line *peer_rpc_line_find(struct peer_rpc *peer_rpc, const struct peer *peer) {
     for (struct peer_rpc_line *line = peer_rpc->lines; line != NULL; line = line->next) {
-        bool is_his = key_is_known(peer) ? memcmp(line->peer.key, peer->key, PEER_KEY_SIZE) == 0
+        bool is_his = peer_has_key(peer) ? memcmp(line->peer.key, peer->key, PEER_KEY_SIZE) == 0
                                          : address_equal(&line->peer.address, &peer->address);
         if (is_his && !line->is_over && line->calls_count < PEER_RPC_CALLS_MAX) {
             return line;
@@ -372,7 +362,6 @@ enum err peer_rpc_line_connect(struct peer_rpc *peer_rpc, const struct peer *pee
     if (line == NULL) {
         return ERR_MEMORY;
     }
-    line->is_ours = true;
     if (peer_rpc->config.meet != NULL) {
         peer_rpc->config.meet(peer_rpc->config.context, peer);
     }
@@ -393,9 +382,7 @@ void peer_rpc_line_accept(void *context, struct stream *stream) {
                                      ? add_line(peer_rpc, stream_peer(stream))
                                      : NULL;
     if (line == NULL) {
-        pthread_mutex_lock(&peer_rpc->lock);
-        peer_rpc->stat.refused_count++;
-        pthread_mutex_unlock(&peer_rpc->lock);
+        line_count(peer_rpc, &peer_rpc->stat.refused_count, 1);
         stream_free(stream);
         return;
     }
@@ -465,9 +452,7 @@ bool peer_rpc_line_end_late(struct peer_rpc_line *line, uint64_t now_us) {
     if (late == NULL) {
         return false;
     }
-    pthread_mutex_lock(&peer_rpc->lock);
-    peer_rpc->stat.failed_count++;
-    pthread_mutex_unlock(&peer_rpc->lock);
+    line_count(peer_rpc, &peer_rpc->stat.failed_count, 1);
     late->done(late->context, ERR_TIMEOUT, bytes_of(NULL, 0));
     free(late);
     return true;

@@ -50,7 +50,6 @@ struct peer_rpc_line {
     struct peer peer;
     bool is_open;
     bool is_over;      /* it is being ended */
-    bool is_ours;      /* we connected */
     bool is_held_back; /* its input: by the rate, or by answers that the peer does not take */
     uint64_t used_at_us;
     struct buf input;  /* a message that has not come whole */
