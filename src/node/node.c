@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "node/admin/admin_api.h"
 #include "node/admin/token.h"
+#include "node/admin_api.h"
 #include "node/crawl/crawl_loop.h"
 #include "node/node_file.h"
 #include "node/proxy/proxy.h"

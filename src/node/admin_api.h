@@ -1,8 +1,8 @@
 /*
  * admin_api - does for replay/admin/admin_pages.h what only the node can: jobs, saves, and how the node is.
  */
-#ifndef MNEMON_NODE_ADMIN_ADMIN_API_H
-#define MNEMON_NODE_ADMIN_ADMIN_API_H
+#ifndef MNEMON_NODE_ADMIN_API_H
+#define MNEMON_NODE_ADMIN_API_H
 
 #include "node/admin/monitor.h"
 #include "node/crawl/crawl_loop.h"

@@ -1,4 +1,4 @@
-#include "node/admin/admin_api.h"
+#include "node/admin_api.h"
 
 #include <stdio.h>
 #include <stdlib.h>
