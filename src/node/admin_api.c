@@ -79,7 +79,7 @@ static void get_ring(void *context, struct arena *arena, struct ring_view *ret_r
     const struct admin_api *work = context;
     *ret_ring = (struct ring_view){0};
     transport_view(work->transport, arena, ret_ring);
-    work->view_services(work->services, arena, ret_ring);
+    ring_services_view(work->services, arena, ret_ring);
 }
 
 static void put_ring(void *context, struct buf *out) {
@@ -96,7 +96,7 @@ static void put_ring(void *context, struct buf *out) {
     if (text.err == ERR_OK && text.size > 0) {
         json_members(&json, buf_bytes(&text));
     }
-    work->put_services(work->services, &view, &json);
+    ring_services_put(work->services, &view, &json);
     json_end(&json);
     out->err = text.err != ERR_OK ? text.err : out->err;
     buf_done(&text);
@@ -105,38 +105,38 @@ static void put_ring(void *context, struct buf *out) {
 
 static void put_crowd(void *context, struct buf *out) {
     const struct admin_api *work = context;
-    work->put_crowd(work->services, out);
+    ring_services_put_crowd(work->services, out);
 }
 
 static void put_mirrors(void *context, struct buf *out) {
     const struct admin_api *work = context;
-    work->put_mirrors(work->services, out);
+    ring_services_put_mirrors(work->services, out);
 }
 
 static void get_crowd(void *context, struct arena *arena, struct crowd_view *ret_crowd) {
     const struct admin_api *work = context;
-    work->view_crowd(work->services, arena, ret_crowd);
+    ring_services_view_crowd(work->services, arena, ret_crowd);
 }
 
 static size_t list_mirrors(void *context, struct arena *arena, struct mirror_view **ret_mirrors) {
     const struct admin_api *work = context;
-    return work->list_mirrors(work->services, arena, ret_mirrors);
+    return ring_services_list_mirrors(work->services, arena, ret_mirrors);
 }
 
 static size_t list_groups(void *context, struct arena *arena, struct group_view **ret_groups) {
     const struct admin_api *work = context;
-    return group_driver_list(work->groups, arena, ret_groups);
+    return group_driver_list(ring_services_group_driver(work->services), arena, ret_groups);
 }
 
 static enum err put_groups(void *context, struct bytes name, struct buf *out, struct err_detail *detail) {
     const struct admin_api *work = context;
-    return group_driver_put(work->groups, name, out, detail);
+    return group_driver_put(ring_services_group_driver(work->services), name, out, detail);
 }
 
 static enum err put_group_picture(void *context, struct bytes name, bool is_dot, struct buf *out,
                                   struct err_detail *detail) {
     const struct admin_api *work = context;
-    return group_driver_put_picture(work->groups, name, is_dot, out, detail);
+    return group_driver_put_picture(ring_services_group_driver(work->services), name, is_dot, out, detail);
 }
 
 struct lookup {

@@ -245,13 +245,6 @@ static enum err open_admin_pages(struct node *node) {
                                     .crawl_loop = node->crawl_loop,
                                     .save_requests = node->save_requests,
                                     .transport = node->transport,
-                                    .groups = ring_services_group_driver(node->ring_services),
-                                    .put_services = ring_services_put,
-                                    .view_services = ring_services_view,
-                                    .view_crowd = ring_services_view_crowd,
-                                    .list_mirrors = ring_services_list_mirrors,
-                                    .put_crowd = ring_services_put_crowd,
-                                    .put_mirrors = ring_services_put_mirrors,
                                     .services = node->ring_services};
     enum err err = crowd_lookups_start(ring_services_crowd(node->ring_services), node->access,
                                        &node->work.crowd_lookups);

@@ -341,7 +341,7 @@ static bool has_everything(void *context) {
     return copies_has_everything(ring_services->copies);
 }
 
-static enum err services_find_surt(void *context, const struct ringkey *key, struct buf *out) {
+enum err ring_services_find_surt(void *context, const struct ringkey *key, struct buf *out) {
     const struct ring_services *ring_services = context;
     return copies_find_surt(ring_services->copies, key, out);
 }
@@ -385,7 +385,7 @@ static enum err begin_copies(struct ring_services *ring_services, uint8_t mappin
         .peer_rpc = ring_services->peer_rpc,
         .scratch_directory = ring_services->config.directory,
         .mapping = mapping,
-        .find_surt = services_find_surt,
+        .find_surt = ring_services_find_surt,
         .may_copy = may_copy,
         .blame = blame_giver,
         .context = ring_services,
@@ -612,13 +612,12 @@ static void services_put(struct ring_services *ring_services, const struct ring_
     json_close(json);
 }
 
-void ring_services_put(void *context, const struct ring_view *view, struct json *json) {
-    services_put(context, view, json, "services", "copies");
-    services_put(context, view, json, "together", "keeping"); /* in 0.1 */
+void ring_services_put(struct ring_services *ring_services, const struct ring_view *view, struct json *json) {
+    services_put(ring_services, view, json, "services", "copies");
+    services_put(ring_services, view, json, "together", "keeping"); /* in 0.1 */
 }
 
-void ring_services_view(void *context, struct arena *arena, struct ring_view *view) {
-    struct ring_services *ring_services = context;
+void ring_services_view(struct ring_services *ring_services, struct arena *arena, struct ring_view *view) {
     if (ring_services->peer_rpc != NULL) {
         peer_rpc_stat(ring_services->peer_rpc, &view->rpc);
     }

@@ -85,20 +85,22 @@ void ring_services_free(struct ring_services *ring_services);
 const struct crowd_parts *ring_services_crowd(const struct ring_services *ring_services);
 struct group_driver *ring_services_group_driver(const struct ring_services *ring_services);
 
-/* ---- any thread; context: the struct ring_services ---- */
+/* ---- any thread ---- */
 
-/* May wait: append the origin of the pages of a node that is responsible for a SURT. False: this node is
- * responsible itself, or none of the others has a public URL. */
+/* context: the struct ring_services. May wait: append the origin of the pages of a node that is responsible
+ * for a SURT. False: this node is responsible itself, or none of the others has a public URL. */
 bool ring_services_lead(void *context, struct bytes surt, struct buf *out);
 
 /* Append what /api/v1/ring/together, /api/v1/crowd and /api/v1/mirrors say (docs/api.md). */
-void ring_services_put(void *context, const struct ring_view *view, struct json *json);
-void ring_services_put_crowd(void *context, struct buf *out);
-void ring_services_put_mirrors(void *context, struct buf *out);
+void ring_services_put(struct ring_services *ring_services, const struct ring_view *view, struct json *json);
+void ring_services_put_crowd(struct ring_services *ring_services, struct buf *out);
+void ring_services_put_mirrors(struct ring_services *ring_services, struct buf *out);
 
 /* The part of it that pages show, in the arena. */
-void ring_services_view(void *context, struct arena *arena, struct ring_view *view);
-void ring_services_view_crowd(void *context, struct arena *arena, struct crowd_view *ret_crowd);
-size_t ring_services_list_mirrors(void *context, struct arena *arena, struct mirror_view **ret_mirrors);
+void ring_services_view(struct ring_services *ring_services, struct arena *arena, struct ring_view *view);
+void ring_services_view_crowd(struct ring_services *ring_services, struct arena *arena,
+                              struct crowd_view *ret_crowd);
+size_t ring_services_list_mirrors(struct ring_services *ring_services, struct arena *arena,
+                                  struct mirror_view **ret_mirrors);
 
 #endif

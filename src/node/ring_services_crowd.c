@@ -105,11 +105,6 @@ static void on_looked(void *context, uint64_t number, struct bytes finding) {
     crowd_driver_looked(ring_services->crowd_driver, number, finding);
 }
 
-static enum err crowd_find_surt(void *context, const struct ringkey *key, struct buf *out) {
-    const struct ring_services *ring_services = context;
-    return copies_find_surt(ring_services->copies, key, out);
-}
-
 static enum err make_stored_offers(struct ring_services *ring_services, uint8_t mapping) {
     struct stored_offers_config stored_offers = {
         .copies = ring_services->copies,
@@ -119,7 +114,7 @@ static enum err make_stored_offers(struct ring_services *ring_services, uint8_t 
                 .instance = ring_services->config.instance,
                 .scratch_directory = ring_services->config.directory,
                 .mapping = mapping,
-                .find_surt = crowd_find_surt,
+                .find_surt = ring_services_find_surt,
                 .context = ring_services,
             },
         .looked = on_looked,
@@ -247,8 +242,7 @@ static void put_offers(struct ring_services *ring_services, struct json *json) {
     crowd_put_hot(ring_services->offers, json);
 }
 
-void ring_services_put_crowd(void *context, struct buf *out) {
-    struct ring_services *ring_services = context;
+void ring_services_put_crowd(struct ring_services *ring_services, struct buf *out) {
     struct json json;
     json_begin(&json, out);
     json_count(&json, "version", 1);
@@ -261,8 +255,8 @@ void ring_services_put_crowd(void *context, struct buf *out) {
     json_end(&json);
 }
 
-void ring_services_view_crowd(void *context, struct arena *arena, struct crowd_view *ret_crowd) {
-    struct ring_services *ring_services = context;
+void ring_services_view_crowd(struct ring_services *ring_services, struct arena *arena,
+                              struct crowd_view *ret_crowd) {
     struct crowd_view_hot *hot;
     *ret_crowd = (struct crowd_view){0};
     if (!has_crowd(ring_services)) {

@@ -194,13 +194,12 @@ bool ring_services_hears(struct ring_services *ring_services, const struct peer 
     return mirror_driver != NULL && mirror_driver_hears(mirror_driver, peer);
 }
 
-void ring_services_put_mirrors(void *context, struct buf *out) {
-    const struct ring_services *ring_services = context;
+void ring_services_put_mirrors(struct ring_services *ring_services, struct buf *out) {
     mirror_driver_put(ring_services->mirror_driver, out);
 }
 
-size_t ring_services_list_mirrors(void *context, struct arena *arena, struct mirror_view **ret_mirrors) {
-    const struct ring_services *ring_services = context;
+size_t ring_services_list_mirrors(struct ring_services *ring_services, struct arena *arena,
+                                  struct mirror_view **ret_mirrors) {
     struct mirror_driver *mirror_driver = ring_services->mirror_driver;
     return mirror_driver != NULL ? mirror_driver_views(mirror_driver, arena, ret_mirrors) : 0;
 }

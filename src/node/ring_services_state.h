@@ -134,6 +134,7 @@ void ring_services_beat_decrees(struct ring_services *ring_services);
 /* ring_services.c. Any thread; context: the struct ring_services. */
 void ring_services_note(void *context, const char *sentence);
 void ring_services_blame(void *context, const struct peer *peer, const char *sentence);
+enum err ring_services_find_surt(void *context, const struct ringkey *key, struct buf *out);
 
 /* The connections between nodes are made, or started, unless they were. */
 enum err ring_services_make_peer_rpc(struct ring_services *ring_services,

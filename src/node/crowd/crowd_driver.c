@@ -49,10 +49,6 @@ static void forget_hits(struct crowd_driver *driver, const struct peer *peer) {
     }
 }
 
-static void driver_run(void *context) {
-    crowd_driver_take_wants(context);
-}
-
 void crowd_driver_distrust(struct crowd_driver *driver, const struct peer *peer) {
     pthread_mutex_lock(&driver->lock);
     if (!crowd_driver_distrusts(driver, peer)) {
@@ -65,8 +61,7 @@ void crowd_driver_distrust(struct crowd_driver *driver, const struct peer *peer)
     forget_hits(driver, peer);
     crowd_driver_drop(driver, peer);
     pthread_mutex_unlock(&driver->lock);
-    (void)transport_post(driver->config.transport, driver_run,
-                         driver); /* else with the next news of the ring */
+    crowd_driver_call_loop(driver);
 }
 
 bool crowd_driver_is_distrusted(struct crowd_driver *driver, const struct peer *peer) {

@@ -82,8 +82,7 @@ static void find_run(void *context) {
     crowd_driver_take_wants(context);
 }
 
-/* Where the ring has no time for it now, the next news of the ring finds it. */
-static void call_loop(struct crowd_driver *driver) {
+void crowd_driver_call_loop(struct crowd_driver *driver) {
     (void)transport_post(driver->config.transport, find_run, driver);
 }
 
@@ -214,7 +213,7 @@ static struct crowd_driver_search *find_enter(struct crowd_driver *driver, struc
         free_one->hits_count = 0;
         free_one->wish_size = wish.size;
         memcpy(free_one->wish, wish.data, wish.size);
-        call_loop(driver);
+        crowd_driver_call_loop(driver);
     }
     return free_one;
 }
@@ -228,7 +227,7 @@ static void find_leave(struct crowd_driver *driver, struct crowd_driver_search *
     bool is_searched_for = search->state == CROWD_DRIVER_OPEN;
     search->state = is_searched_for ? CROWD_DRIVER_LEFT : CROWD_DRIVER_FREE;
     if (is_searched_for) {
-        call_loop(driver);
+        crowd_driver_call_loop(driver);
     }
 }
 
@@ -324,5 +323,5 @@ void crowd_driver_looked(struct crowd_driver *driver, uint64_t number, struct by
         memcpy(looked->finding, finding.data, finding.size);
     }
     pthread_mutex_unlock(&driver->lock);
-    call_loop(driver);
+    crowd_driver_call_loop(driver);
 }

@@ -138,6 +138,7 @@ void crowd_driver_step(struct crowd_driver *driver, struct event *event);
 /* crowd_driver_find.c, on the loop: what other threads want; CROWD_FOUND and CROWD_LOST. */
 void crowd_driver_done_searches(struct crowd_driver *driver);
 void crowd_driver_take_wants(struct crowd_driver *driver);
+void crowd_driver_call_loop(struct crowd_driver *driver); /* any thread: it shall; else with the next news */
 void crowd_driver_repeat_spoiled(struct crowd_driver *driver);
 void crowd_driver_on_found(struct crowd_driver *driver, struct bytes bytes);
 void crowd_driver_on_lost(struct crowd_driver *driver, struct bytes bytes);
