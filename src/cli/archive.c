@@ -34,10 +34,9 @@ const struct archive_options archive_defaults = {
 /* ---- options to job ---- */
 
 static int read_seeds_file(struct cli *cli, const char *path, struct arena *arena, struct job *job) {
-    bool is_input = strcmp(path, "-") == 0;
-    FILE *file = is_input ? cli->in : fopen(path, "re");
+    FILE *file = cli_open_input(cli, path);
     if (file == NULL) {
-        return cli_fail(cli, "%s: %s", path, strerror(errno));
+        return CLI_FAILED;
     }
     struct buf text;
     uint8_t piece[1 << 14];
@@ -48,9 +47,7 @@ static int read_seeds_file(struct cli *cli, const char *path, struct arena *aren
     }
     struct err_detail detail = {0};
     enum err err = ferror(file) ? err_set(&detail, ERR_IO, "%s", strerror(errno)) : text.err;
-    if (!is_input) {
-        fclose(file);
-    }
+    cli_close_input(cli, file);
     if (err == ERR_OK) {
         err = job_add_seeds(job, buf_bytes(&text), arena, &detail);
     }
@@ -83,7 +80,7 @@ static int take_patterns(struct cli *cli, const struct command *command, const s
 }
 
 int archive_make_job(struct cli *cli, const struct command *command, const struct archive_options *options,
-                     char **urls, size_t urls_count, struct arena *arena, struct job *ret_job) {
+                     struct arena *arena, struct job *ret_job) {
     struct job job = {
         .scope = options->scope,
         .depth = options->depth,
@@ -110,8 +107,8 @@ int archive_make_job(struct cli *cli, const struct command *command, const struc
     if (status == CLI_DONE) {
         status = take_patterns(cli, command, &options->exclude, "exclude", arena, &job.exclude);
     }
-    for (size_t i = 0; i < urls_count && status == CLI_DONE; i++) {
-        enum err err = job_add_seeds(&job, bytes_of_string(urls[i]), arena, &detail);
+    for (size_t i = 0; i < cli->arguments_count && status == CLI_DONE; i++) {
+        enum err err = job_add_seeds(&job, bytes_of_string(cli->arguments[i]), arena, &detail);
         if (err != ERR_OK) {
             status = cli_usage(cli, command, "%s", err_detail_text(&detail, err));
         }
@@ -179,13 +176,13 @@ static int run_campaign(struct cli *cli, const struct archive_options *options, 
     return status;
 }
 
-static int archive_main(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+static int archive_main(struct cli *cli, const void *values) {
     const struct archive_options *options = values;
     struct arena arena;
     struct job job;
     struct data data;
     arena_init(&arena, TEXT_SIZE_MAX);
-    int status = archive_make_job(cli, &archive_command, options, arguments, arguments_count, &arena, &job);
+    int status = archive_make_job(cli, &archive_command, options, &arena, &job);
     if (status == CLI_DONE) {
         status = data_open_to_crawl(&data, cli, options->data,
                                     options->user_agent != NULL ? options->user_agent : fetch_user_agent,

@@ -47,9 +47,9 @@ struct archive_options {
 extern const struct option archive_option_table[];
 extern const struct archive_options archive_defaults;
 
-/* The job that options and seeds describe; texts in the arena. CLI_DONE or the status after the error. */
+/* The job that options and arguments describe; texts in the arena. CLI_DONE or the status after the error. */
 int archive_make_job(struct cli *cli, const struct command *command, const struct archive_options *options,
-                     char **urls, size_t urls_count, struct arena *arena, struct job *ret_job);
+                     struct arena *arena, struct job *ret_job);
 
 /* DIR/jobs/NAME of the job, written there; DIR must be. is_for_node: a node runs it by itself; what was asked
  * for once it does not repeat. */

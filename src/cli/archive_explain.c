@@ -118,15 +118,6 @@ static void explain_robots(struct explanation *explanation) {
     }
 }
 
-static void no_wake(void *context) {
-    (void)context;
-}
-
-static void no_lane(void *context, struct frontier_lane *lane) {
-    (void)context;
-    (void)lane;
-}
-
 static void put_entry(const struct explanation *explanation, const struct frontier_entry *entry) {
     FILE *out = explanation->cli->out;
     char time[UTC_DIGITS_SIZE];
@@ -150,12 +141,7 @@ static enum err explain_frontier(struct explanation *explanation, struct err_det
         say(explanation, "known", false, "this job has not run yet");
         return ERR_OK;
     }
-    struct frontier_config config = {
-        .directory = directory,
-        .wake = no_wake,
-        .ready = no_lane,
-        .gone = no_lane,
-    };
+    struct frontier_config config = {.directory = directory};
     struct frontier *frontier;
     enum err err = frontier_open(&config, &frontier, detail);
     if (err != ERR_OK) {

@@ -182,8 +182,7 @@ static void print_summary(struct run *run) {
         put_end(run, &stat, &out);
         tally_put_summary(&run->campaign->tally, elapsed_us, &out);
     }
-    fwrite(out.data, 1, out.size, run->cli->out);
-    buf_done(&out);
+    cli_write(run->cli, &out);
 }
 
 static enum err open_crawler(struct run *run, struct data *data, const char *scratch_directory,

@@ -5,7 +5,12 @@
 #include "base/whole_file.h"
 #include "node/admin/token.h"
 
-enum { TIMEOUT_MS = 15000, URL_TEXT_SIZE_MAX = 16 << 10, ANSWER_SIZE_MAX = 16 << 20 };
+enum {
+    TIMEOUT_MS = 15000,
+    URL_TEXT_SIZE_MAX = 16 << 10,
+    ANSWER_SIZE_MAX = 16 << 20,
+    SHOWN_SIZE_MAX = 1 << 20
+};
 
 static size_t take(char *data, size_t size, size_t count, void *context) {
     struct buf *answer = context;
@@ -33,10 +38,13 @@ static int ask_fail(struct cli *cli, const struct node_file *node, long code, co
     return status;
 }
 
-static int fetch(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
+static int fetch(struct cli *cli, const struct data *data, const char *path, struct node_file *node,
                  struct buf *answer) {
     char url[URL_TEXT_SIZE_MAX];
     long code = 0;
+    if (node_file_read(data->directory, node, NULL) != ERR_OK) {
+        return cli_fail(cli, "no node runs on %s; start it with \"mnemon serve\"", data->directory);
+    }
     CURL *curl = curl_easy_init();
     if (curl == NULL) {
         return cli_fail(cli, "%s", err_text(ERR_MEMORY));
@@ -62,45 +70,53 @@ static int fetch(struct cli *cli, const struct data *data, const struct node_fil
     return code == 200 ? CLI_DONE : ask_fail(cli, node, code, answer);
 }
 
-int ask_show(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
-             bool is_json, ask_print *print) {
-    struct buf answer;
-    buf_init(&answer, ANSWER_SIZE_MAX);
-    int status = fetch(cli, data, node, path, &answer);
-    json_t *object = status == CLI_DONE ? json_loadb((const char *)answer.data, answer.size, 0, NULL) : NULL;
-    if (status == CLI_DONE && !json_is_object(object)) {
-        status = cli_fail(cli, "the server at %s is not a node of this version", node->url);
+/* The answer, and the object that it is; NULL after the error. */
+static json_t *ask_for(struct cli *cli, const struct data *data, const char *path, struct node_file *node,
+                       struct buf *answer) {
+    buf_init(answer, ANSWER_SIZE_MAX);
+    if (fetch(cli, data, path, node, answer) != CLI_DONE) {
+        return NULL;
     }
-    if (status == CLI_DONE && is_json) {
+    json_t *object = json_loadb((const char *)answer->data, answer->size, 0, NULL);
+    if (!json_is_object(object)) {
+        cli_fail(cli, "the server at %s is not a node of this version", node->url);
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+int ask_show(struct cli *cli, const struct data *data, const char *path, bool is_json, ask_print *print) {
+    struct node_file node;
+    struct buf answer;
+    json_t *object = ask_for(cli, data, path, &node, &answer);
+    if (object != NULL && !is_json) {
+        buf_clear(&answer);
+        print(&answer, &node, object);
+    }
+    int status = object != NULL ? CLI_DONE : CLI_FAILED;
+    if (object != NULL) {
         fwrite(answer.data, 1, answer.size, cli->out);
-    } else if (status == CLI_DONE) {
-        print(cli, node, object);
     }
     json_decref(object);
     buf_done(&answer);
     return status;
 }
 
-json_t *ask_object(struct cli *cli, const struct data *data, const struct node_file *node, const char *path) {
+json_t *ask_object(struct cli *cli, const struct data *data, const char *path) {
+    struct node_file node;
     struct buf answer;
-    buf_init(&answer, ANSWER_SIZE_MAX);
-    bool is_there = fetch(cli, data, node, path, &answer) == CLI_DONE;
-    json_t *object = is_there ? json_loadb((const char *)answer.data, answer.size, 0, NULL) : NULL;
-    if (is_there && !json_is_object(object)) {
-        cli_fail(cli, "the server at %s is not a node of this version", node->url);
-        json_decref(object);
-        object = NULL;
-    }
+    json_t *object = ask_for(cli, data, path, &node, &answer);
     buf_done(&answer);
     return object;
 }
 
-int ask_save(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
-             const char *file) {
+int ask_save(struct cli *cli, const struct data *data, const char *path, const char *file) {
+    struct node_file node;
     struct buf answer;
     struct err_detail detail = {0};
     buf_init(&answer, ASK_FILE_SIZE_MAX);
-    int status = fetch(cli, data, node, path, &answer);
+    int status = fetch(cli, data, path, &node, &answer);
     if (status == CLI_DONE && strcmp(file, "-") == 0) {
         fwrite(answer.data, 1, answer.size, cli->out);
     } else if (status == CLI_DONE) {

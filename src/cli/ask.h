@@ -9,24 +9,22 @@
 
 enum { ASK_FILE_SIZE_MAX = 64 << 20 };
 
-typedef void ask_print(struct cli *cli, const struct node_file *node, const json_t *answer);
+typedef void ask_print(struct buf *out, const struct node_file *node, const json_t *answer);
 
 /*
- * GET of a path that answers with a JSON object, with the token where it can be read: printed as it is, or by
- * the function. CLI_DONE, or the status after the error.
+ * GET of a path that answers with a JSON object, with the token if it can be read: printed as it is, or as
+ * the function writes it. CLI_DONE, or the status after the error; that no node runs is one.
  */
-int ask_show(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
-             bool is_json, ask_print *print);
+int ask_show(struct cli *cli, const struct data *data, const char *path, bool is_json, ask_print *print);
 
 /* The same for the caller, who drops the reference. NULL after the error. */
-json_t *ask_object(struct cli *cli, const struct data *data, const struct node_file *node, const char *path);
+json_t *ask_object(struct cli *cli, const struct data *data, const char *path);
 
 /*
- * The same of a path that answers with bytes: into a file, or to standard output where it is "-". At most
+ * The same of a path that answers with bytes: into a file, or to standard output if it is "-". At most
  * ASK_FILE_SIZE_MAX.
  */
-int ask_save(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
-             const char *file);
+int ask_save(struct cli *cli, const struct data *data, const char *path, const char *file);
 
 /* A member of an answer: "" and 0 if it is missing. */
 const char *ask_text(const json_t *object, const char *name);

@@ -1,9 +1,29 @@
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/nearest.h"
+
+void cli_write(const struct cli *cli, struct buf *out) {
+    fwrite(out->data, 1, out->size, cli->out);
+    buf_done(out);
+}
+
+FILE *cli_open_input(const struct cli *cli, const char *path) {
+    FILE *file = strcmp(path, "-") == 0 ? cli->in : fopen(path, "rbe");
+    if (file == NULL) {
+        cli_fail(cli, "%s: %s", path, strerror(errno));
+    }
+    return file;
+}
+
+void cli_close_input(const struct cli *cli, FILE *file) {
+    if (file != cli->in) {
+        fclose(file);
+    }
+}
 
 int cli_fail(const struct cli *cli, const char *format, ...) {
     va_list arguments;

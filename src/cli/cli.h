@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-#include "base/bytes.h"
+#include "base/buf.h"
 #include "base/clock.h"
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
@@ -25,6 +25,11 @@ struct cli {
     FILE *err;
     const struct clock *clock;
     const struct command *const *commands; /* ended by NULL */
+
+    /* What the command line says beside the options. */
+    size_t action; /* index into the command's actions, whose name is not among the arguments any more */
+    char **arguments;
+    size_t arguments_count;
 };
 
 /* The type of the field in the command's options struct follows each. */
@@ -68,6 +73,15 @@ struct option {
         .help = __VA_ARGS__                                                                                  \
     }
 
+/* One of several things that a command can do; its first argument names it. */
+struct command_action {
+    const char *name;
+    size_t arguments_min; /* behind the name */
+    size_t arguments_max;
+    const char *needs;  /* is said if there are fewer */
+    const char *excess; /* is said if there are more; NULL: a sentence that fits all */
+};
+
 struct command {
     const char *name;
     const char *summary;          /* one line for the list of commands */
@@ -78,12 +92,20 @@ struct command {
     const void *defaults;         /* of that size, or NULL for zeros */
     size_t arguments_min;
     size_t arguments_max;
-    const char *(*word)(size_t index); /* what completion offers as argument, then NULL; may be NULL */
-    int (*run)(struct cli *cli, const void *options, char **arguments, size_t arguments_count);
+    const struct command_action *actions; /* ended by a NULL name; may be NULL */
+    const char *(*word)(size_t index); /* what else completion offers as argument, then NULL; may be NULL */
+    int (*run)(struct cli *cli, const void *options);
 };
 
 /* The command of that name, or NULL. */
 const struct command *cli_find(const struct cli *cli, const char *name);
+
+/* To cli->out, and the buffer is done. */
+void cli_write(const struct cli *cli, struct buf *out);
+
+/* A file that is read, or standard input for "-": NULL after the error. To be closed by cli_close_input(). */
+FILE *cli_open_input(const struct cli *cli, const char *path);
+void cli_close_input(const struct cli *cli, FILE *file);
 
 /* "mnemon: <text>" on cli->err. Returns the status, so that `return cli_fail(…)` reads well. */
 int cli_fail(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -8,7 +8,7 @@
 #include "base/value.h"
 #include "cli/help.h"
 
-enum { OPTIONS_SIZE_MAX = 8192 };
+enum { OPTIONS_SIZE_MAX = 8192, NAMES_SIZE_MAX = 1024 };
 
 const struct command *const commands[] = {
     &archive_command, &job_command,        &serve_command, &proxy_command,
@@ -143,6 +143,40 @@ static int parse_words(struct parse *parse, size_t *ret_arguments_count) {
     return CLI_DONE;
 }
 
+static int unknown_action(const struct cli *cli, const struct command *command, const char *name) {
+    struct buf names;
+    buf_init(&names, NAMES_SIZE_MAX);
+    for (const struct command_action *action = command->actions; action->name != NULL; action++) {
+        bool is_last = action[1].name == NULL;
+        buf_put_format(&names, "%s%s", names.size == 0 ? "" : is_last ? " or " : ", ", action->name);
+    }
+    int status = cli_usage(cli, command, "unknown action \"%s\": %.*s", name, BYTES_ARG(buf_bytes(&names)));
+    buf_done(&names);
+    return status;
+}
+
+static int choose_action(struct cli *cli, const struct command *command) {
+    const struct command_action *action = command->actions;
+    const char *name = cli->arguments[0];
+    while (action->name != NULL && strcmp(action->name, name) != 0) {
+        action++;
+    }
+    if (action->name == NULL) {
+        return unknown_action(cli, command, name);
+    }
+    cli->action = (size_t)(action - command->actions);
+    cli->arguments++;
+    cli->arguments_count--;
+    if (cli->arguments_count < action->arguments_min) {
+        return cli_usage(cli, command, "%s", action->needs);
+    }
+    if (cli->arguments_count > action->arguments_max) {
+        return action->excess != NULL ? cli_usage(cli, command, "%s", action->excess)
+                                      : cli_usage(cli, command, "too many arguments for \"%s\"", name);
+    }
+    return CLI_DONE;
+}
+
 static int run_command(struct cli *cli, const struct command *command, char **words, size_t words_count) {
     _Alignas(max_align_t) uint8_t values[OPTIONS_SIZE_MAX] = {0};
     ASSERT(command->options_size <= sizeof values);
@@ -172,7 +206,10 @@ static int run_command(struct cli *cli, const struct command *command, char **wo
     if (arguments_count > command->arguments_max) {
         return cli_usage(cli, command, "unexpected argument \"%s\"", words[command->arguments_max]);
     }
-    return command->run(cli, values, words, arguments_count);
+    cli->arguments = words;
+    cli->arguments_count = arguments_count;
+    status = command->actions != NULL ? choose_action(cli, command) : CLI_DONE;
+    return status == CLI_DONE ? command->run(cli, values) : status;
 }
 
 static int dispatch(struct cli *cli, int argc, char **argv) {

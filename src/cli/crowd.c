@@ -2,7 +2,7 @@
 #include "cli/ask.h"
 #include "cli/commands.h"
 
-enum { PATH_SIZE_MAX = 8 << 10, LINE_SIZE_MAX = 64 << 10, HOT_SHOWN_MAX = 10 };
+enum { PATH_SIZE_MAX = 8 << 10, HOT_SHOWN_MAX = 10 };
 
 struct crowd_options {
     const char *data;
@@ -14,11 +14,14 @@ struct crowd_options {
     const char *output;
 };
 
-static const char *const actions[] = {"status", "locate", NULL};
+enum { STATUS, LOCATE };
 
-static const char *crowd_word(size_t index) {
-    return actions[index];
-}
+static const struct command_action crowd_actions[] = {
+    [STATUS] = {"status", 0, 0, NULL, "\"status\" takes no arguments"},
+    [LOCATE] = {"locate", 1, 1, "name what to search for: mnemon crowd locate URL",
+                "name what to search for: mnemon crowd locate URL"},
+    {0},
+};
 
 /* ---- status ---- */
 
@@ -50,64 +53,55 @@ static void put_hot(struct buf *line, const json_t *hot) {
     }
 }
 
-static void crowd_print_status(struct cli *cli, const struct node_file *node, const json_t *crowd) {
+static void crowd_print_status(struct buf *out, const struct node_file *node, const json_t *crowd) {
     static const char *const parts[] = {"searches", "queries", "shuffles", "offers", "obtained", "messages"};
-    struct buf line;
     (void)node;
     if (strcmp(ask_text(crowd, "state"), "none") == 0) {
-        fputs("no crowd: this node is not in a ring, or crowd.enabled is \"no\"\n", cli->out);
+        buf_put_string(out, "no crowd: this node is not in a ring, or crowd.enabled is \"no\"\n");
         return;
     }
     const json_t *view = json_object_get(crowd, "view");
-    buf_init(&line, LINE_SIZE_MAX);
-    buf_put_format(&line, "crowd     %s, %zu of %.0f neighbours (%s), takes part as %s\n",
+    buf_put_format(out, "crowd     %s, %zu of %.0f neighbours (%s), takes part as %s\n",
                    ask_text(crowd, "state"), json_array_size(view), ask_number(crowd, "view_size"),
                    ask_text(crowd, "overlay"), ask_text(crowd, "part"));
     for (size_t i = 0; i < json_array_size(view); i++) {
         const json_t *neighbour = json_array_get(view, i);
-        buf_put_format(&line, "%-10s%-24s age %.0f\n", i == 0 ? "view" : "", ask_text(neighbour, "address"),
+        buf_put_format(out, "%-10s%-24s age %.0f\n", i == 0 ? "view" : "", ask_text(neighbour, "address"),
                        ask_number(neighbour, "age"));
     }
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        put_members(&line, parts[i], json_object_get(crowd, parts[i]));
+        put_members(out, parts[i], json_object_get(crowd, parts[i]));
     }
-    put_hot(&line, json_object_get(crowd, "hot"));
-    fwrite(line.data, 1, line.size, cli->out);
-    buf_done(&line);
+    put_hot(out, json_object_get(crowd, "hot"));
 }
 
 /* ---- locate ---- */
 
-static void print_capture(struct cli *cli, const struct node_file *node, const json_t *capture) {
-    struct buf line;
-    buf_init(&line, LINE_SIZE_MAX);
-    buf_put_format(&line, "%s %s, ", ask_text(capture, "timestamp"), ask_text(capture, "url"));
-    value_put_size(&line, (uint64_t)ask_number(capture, "size"));
-    buf_put_format(&line, "\nsha256     %s\n", ask_text(capture, "digest"));
+static void print_capture(struct buf *out, const struct node_file *node, const json_t *capture) {
+    buf_put_format(out, "%s %s, ", ask_text(capture, "timestamp"), ask_text(capture, "url"));
+    value_put_size(out, (uint64_t)ask_number(capture, "size"));
+    buf_put_format(out, "\nsha256     %s\n", ask_text(capture, "digest"));
     if (strcmp(ask_text(capture, "source"), "own") == 0) {
-        buf_put_string(&line, "from       this node, which had it already\n");
+        buf_put_string(out, "from       this node, which had it already\n");
     } else {
         buf_put_format(
-            &line, "from       %s, %.0f hops away, %.0f holders; found in %.0f ms, fetched in %.0f ms\n",
+            out, "from       %s, %.0f hops away, %.0f holders; found in %.0f ms, fetched in %.0f ms\n",
             ask_text(capture, "from"), ask_number(capture, "hops"), ask_number(capture, "holders"),
             ask_number(capture, "search_milliseconds"), ask_number(capture, "transfer_milliseconds"));
     }
     if (ask_text(capture, "fetched_by")[0] != '\0') {
-        buf_put_format(&line, "fetched by %s\n", ask_text(capture, "fetched_by"));
+        buf_put_format(out, "fetched by %s\n", ask_text(capture, "fetched_by"));
     }
-    buf_put_format(&line, "see        %s/web/%s/%s\n", node->url, ask_text(capture, "timestamp"),
+    buf_put_format(out, "see        %s/web/%s/%s\n", node->url, ask_text(capture, "timestamp"),
                    ask_text(capture, "url"));
-    fwrite(line.data, 1, line.size, cli->out);
-    buf_done(&line);
 }
 
-static int locate(struct cli *cli, const struct data *data, const struct node_file *node,
-                  const struct crowd_options *options, const char *wanted) {
+static int locate(struct cli *cli, const struct data *data, const struct crowd_options *options) {
     struct buf path;
     int status;
     buf_init(&path, PATH_SIZE_MAX);
     buf_put_format(&path, "/api/v1/crowd/locate?content=%s", options->output != NULL ? "payload" : "facts");
-    ask_put_argument(&path, options->digest ? "digest" : options->words ? "words" : "url", wanted);
+    ask_put_argument(&path, options->digest ? "digest" : options->words ? "words" : "url", cli->arguments[0]);
     if (options->at != NULL) {
         ask_put_argument(&path, "at", options->at);
     } else if (options->since_us > 0) {
@@ -117,27 +111,17 @@ static int locate(struct cli *cli, const struct data *data, const struct node_fi
     if (path.err != ERR_OK) {
         status = cli_fail(cli, "this is too long to search for");
     } else if (options->output != NULL) {
-        status = ask_save(cli, data, node, (const char *)path.data, options->output);
+        status = ask_save(cli, data, (const char *)path.data, options->output);
     } else {
-        status = ask_show(cli, data, node, (const char *)path.data, options->json, print_capture);
+        status = ask_show(cli, data, (const char *)path.data, options->json, print_capture);
     }
     buf_done(&path);
     return status;
 }
 
-static int crowd_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+static int crowd_run(struct cli *cli, const void *values) {
     const struct crowd_options *options = values;
-    bool is_locate = strcmp(arguments[0], "locate") == 0;
     struct data data;
-    struct node_file node;
-    if (!is_locate && strcmp(arguments[0], "status") != 0) {
-        return cli_usage(cli, &crowd_command, "unknown action \"%s\": status or locate", arguments[0]);
-    }
-    if (arguments_count != (is_locate ? 2 : 1)) {
-        return cli_usage(cli, &crowd_command, "%s",
-                         is_locate ? "name what to search for: mnemon crowd locate URL"
-                                   : "\"status\" takes no arguments");
-    }
     if (options->digest && options->words) {
         return cli_usage(cli, &crowd_command, "use either --digest or --words");
     }
@@ -145,11 +129,8 @@ static int crowd_run(struct cli *cli, const void *values, char **arguments, size
     if (status != CLI_DONE) {
         return status;
     }
-    if (node_file_read(data.directory, &node, NULL) != ERR_OK) {
-        return cli_fail(cli, "no node runs on %s; start it with \"mnemon serve\"", data.directory);
-    }
-    return is_locate ? locate(cli, &data, &node, options, arguments[1])
-                     : ask_show(cli, &data, &node, "/api/v1/crowd", options->json, crowd_print_status);
+    return cli->action == LOCATE ? locate(cli, &data, options)
+                                 : ask_show(cli, &data, "/api/v1/crowd", options->json, crowd_print_status);
 }
 
 static const struct option crowd_options[] = {
@@ -185,6 +166,6 @@ const struct command crowd_command = {
     .options_size = sizeof(struct crowd_options),
     .arguments_min = 1,
     .arguments_max = 2,
-    .word = crowd_word,
+    .actions = crowd_actions,
     .run = crowd_run,
 };

@@ -155,7 +155,7 @@ static bool put_rule_key(const char *url, struct buf *out) {
     return is_good && out->err == ERR_OK;
 }
 
-static int rule_for(struct cli *cli, const struct data *data, const char *url, bool is_taken_down) {
+int decree_rule(struct cli *cli, const struct data *data, const char *url, bool is_taken_down) {
     struct sha256 sha256;
     uint8_t digest[SHA256_SIZE];
     char name[2 * SHA256_SIZE + 1];
@@ -189,12 +189,4 @@ static int rule_for(struct cli *cli, const struct data *data, const char *url, b
     buf_done(&key);
     buf_done(&text);
     return status;
-}
-
-int decree_takedown(struct cli *cli, const struct data *data, const char *url) {
-    return rule_for(cli, data, url, true);
-}
-
-int decree_restore(struct cli *cli, const struct data *data, const char *url) {
-    return rule_for(cli, data, url, false);
 }

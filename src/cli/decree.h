@@ -11,7 +11,6 @@ int decree_add_job(struct cli *cli, const struct data *data, const struct job *j
 int decree_remove_job(struct cli *cli, const struct data *data, const char *name);
 
 /* `mnemon ring takedown URL[*]`, `mnemon ring restore URL[*]`: captures of it are shown nowhere, or again. */
-int decree_takedown(struct cli *cli, const struct data *data, const char *url);
-int decree_restore(struct cli *cli, const struct data *data, const char *url);
+int decree_rule(struct cli *cli, const struct data *data, const char *url, bool is_taken_down);
 
 #endif

@@ -101,11 +101,11 @@ static void await_print(struct cli *cli, const json_t *decree, const char *url, 
     }
 }
 
-static int await_node(struct cli *cli, const struct data *data, const struct node_file *node,
-                      const struct decree_sent *sent, const char *url, const char *what) {
+static int await_node(struct cli *cli, const struct data *data, const struct decree_sent *sent,
+                      const char *url, const char *what) {
     uint64_t begin_us = clock_monotonic_us(&clock_system);
     for (;;) {
-        json_t *ring = ask_object(cli, data, node, "/api/v1/ring");
+        json_t *ring = ask_object(cli, data, "/api/v1/ring");
         if (ring == NULL) {
             return CLI_FAILED;
         }
@@ -135,7 +135,6 @@ static int await_node(struct cli *cli, const struct data *data, const struct nod
 int decree_await(struct cli *cli, const struct data *data, const struct decree_sent *sent, const char *url,
                  const char *what) {
     struct node_file node;
-    return node_file_read(data->directory, &node, NULL) == ERR_OK
-               ? await_node(cli, data, &node, sent, url, what)
-               : await_alone(cli, data, sent, url, what);
+    return node_file_read(data->directory, &node, NULL) == ERR_OK ? await_node(cli, data, sent, url, what)
+                                                                  : await_alone(cli, data, sent, url, what);
 }

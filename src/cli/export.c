@@ -263,10 +263,10 @@ static void free_selection(struct selection *selection) {
     free(selection->queries);
 }
 
-static int select_captures(struct cli *cli, const struct export_options *options, char **texts,
-                           size_t texts_count, struct selection *ret_selection) {
+static int select_captures(struct cli *cli, const struct export_options *options,
+                           struct selection *ret_selection) {
     static const char everything[] = "*";
-    size_t count = texts_count == 0 ? 1 : texts_count;
+    size_t count = cli->arguments_count == 0 ? 1 : cli->arguments_count;
     int64_t from_us;
     int64_t to_us;
     int status = period_read(cli, &export_command, options->from, options->to, &from_us, &to_us);
@@ -278,7 +278,7 @@ static int select_captures(struct cli *cli, const struct export_options *options
         return cli_fail(cli, "%s", err_text(ERR_MEMORY));
     }
     for (; selection.count < count; selection.count++) {
-        const char *text = texts_count == 0 ? everything : texts[selection.count];
+        const char *text = cli->arguments_count == 0 ? everything : cli->arguments[selection.count];
         struct query *query = &selection.queries[selection.count];
         struct err_detail detail = {0};
         enum err err = query_init(query, bytes_of_string(text), QUERY_BY_URL, &detail);
@@ -381,12 +381,8 @@ static void finish_export(struct export *export) {
     warc_writer_done(&export->writer);
     record_done(&export->origin);
     record_done(&export->record);
-    if (export->record_session != NULL) {
-        instance_session_free(export->record_session);
-    }
-    if (export->payload_session != NULL) {
-        instance_session_free(export->payload_session);
-    }
+    instance_session_free(export->record_session);
+    instance_session_free(export->payload_session);
     buf_done(&export->chunks);
     map_done(&export->blocks);
 }
@@ -458,7 +454,7 @@ static int write_output(struct export *export, const struct export_options *opti
     return status;
 }
 
-static int export_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+static int export_run(struct cli *cli, const void *values) {
     const struct export_options *options = values;
     struct export export = {.cli = cli};
     struct selection selection = {0};
@@ -469,7 +465,7 @@ static int export_run(struct cli *cli, const void *values, char **arguments, siz
         return cli_usage(cli, &export_command,
                          "a WACZ file cannot go to standard output, because its headers are written last");
     }
-    int status = select_captures(cli, options, arguments, arguments_count, &selection);
+    int status = select_captures(cli, options, &selection);
     if (status != CLI_DONE) {
         return status;
     }

@@ -69,9 +69,7 @@ static int read_capture(struct getter *getter, struct data *data) {
         status = write_capture(getter);
     }
     record_done(&getter->record);
-    if (getter->head_session != NULL) {
-        instance_session_free(getter->head_session);
-    }
+    instance_session_free(getter->head_session);
     return status;
 }
 
@@ -88,10 +86,9 @@ static int find_and_read(struct getter *getter, struct query *query, struct data
     return read_capture(getter, data);
 }
 
-static int get_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
-    (void)arguments_count;
+static int get_run(struct cli *cli, const void *values) {
     const struct get_options *options = values;
-    struct getter getter = {.cli = cli, .options = options, .url = arguments[0]};
+    struct getter getter = {.cli = cli, .options = options, .url = cli->arguments[0]};
     int64_t time_us = INT64_MAX; /* the newest is the closest to the end of time */
     if (options->at != NULL && !utc_parse_digits(bytes_of_string(options->at), false, &time_us)) {
         return cli_usage(cli, &get_command,

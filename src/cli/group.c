@@ -3,76 +3,48 @@
 #include "cli/commands.h"
 #include "node/group/group_files.h"
 
-/* What one may do, and with how many arguments. */
-struct group_action {
-    const char *name;
-    size_t arguments_min;
-    size_t arguments_max;
-    const char *needs;
-};
+enum { CREATE, CHANGE, JOIN, LEAVE, INVITE, APPROVE, REFUSE, STATUS };
 
-enum { CREATE, CHANGE, JOIN, LEAVE, INVITE, APPROVE, REFUSE, STATUS, ACTIONS_COUNT };
-
-static const struct group_action actions[ACTIONS_COUNT] = {
-    [CREATE] = {"create", 1, 1, "a group needs a name: mnemon group create NAME"},
-    [CHANGE] = {"change", 1, 1, "name the group: mnemon group change NAME --open"},
-    [JOIN] = {"join", 1, 1, "name the group and the address of a member: mnemon group join NAME@HOST"},
-    [LEAVE] = {"leave", 1, 1, "name the group: mnemon group leave NAME"},
-    [INVITE] = {"invite", 1, 1, "name the group: mnemon group invite NAME"},
+static const struct command_action group_actions[] = {
+    [CREATE] = {"create", 1, 1, "a group needs a name: mnemon group create NAME", NULL},
+    [CHANGE] = {"change", 1, 1, "name the group: mnemon group change NAME --open", NULL},
+    [JOIN] = {"join", 1, 1, "name the group and the address of a member: mnemon group join NAME@HOST", NULL},
+    [LEAVE] = {"leave", 1, 1, "name the group: mnemon group leave NAME", NULL},
+    [INVITE] = {"invite", 1, 1, "name the group: mnemon group invite NAME", NULL},
     [APPROVE] = {"approve", 2, 2,
                  "name the group and the node's key: mnemon group approve NAME KEY; \"mnemon group status\" "
-                 "shows which nodes ask"},
-    [REFUSE] = {"refuse", 2, 2, "name the group and the node's key: mnemon group refuse NAME KEY"},
-    [STATUS] = {"status", 0, 1, ""},
+                 "shows which nodes ask",
+                 NULL},
+    [REFUSE] = {"refuse", 2, 2, "name the group and the node's key: mnemon group refuse NAME KEY", NULL},
+    [STATUS] = {"status", 0, 1, NULL, NULL},
+    {0},
 };
 
-static const char *group_word(size_t index) {
-    return index < ACTIONS_COUNT ? actions[index].name : NULL;
-}
-
-static int run_action(struct cli *cli, const struct data *data, const struct group_options *options,
-                      size_t action, char **arguments, size_t count) {
-    switch (action) {
+static int group_run(struct cli *cli, const void *values) {
+    const struct group_options *options = values;
+    const char *name = cli->arguments_count > 0 ? cli->arguments[0] : NULL;
+    struct data data;
+    int status = data_find(&data, cli, options->data);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    switch (cli->action) {
     case CREATE:
-        return group_create(cli, data, options, arguments[0]);
+        return group_create(cli, &data, options, name);
     case CHANGE:
-        return group_change(cli, data, options, arguments[0]);
+        return group_change(cli, &data, options, name);
     case JOIN:
-        return group_join(cli, data, options, arguments[0]);
+        return group_join(cli, &data, options, name);
     case LEAVE:
-        return group_leave(cli, data, arguments[0]);
+        return group_leave(cli, &data, name);
     case INVITE:
-        return group_invite(cli, data, options, arguments[0]);
+        return group_invite(cli, &data, options, name);
     case APPROVE:
     case REFUSE:
-        return group_judge(cli, data, arguments[0], arguments[1], action == APPROVE);
+        return group_judge(cli, &data, name, cli->arguments[1], cli->action == APPROVE);
     default:
-        return group_status(cli, data, options, count > 0 ? arguments[0] : NULL);
+        return group_status(cli, &data, options, name);
     }
-}
-
-static int group_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
-    const struct group_options *options = values;
-    size_t count = arguments_count - 1;
-    size_t action = 0;
-    struct data data;
-    while (action < ACTIONS_COUNT && strcmp(actions[action].name, arguments[0]) != 0) {
-        action++;
-    }
-    if (action == ACTIONS_COUNT) {
-        return cli_usage(
-            cli, &group_command,
-            "unknown action \"%s\": create, change, join, leave, invite, approve, refuse or status",
-            arguments[0]);
-    }
-    if (count < actions[action].arguments_min) {
-        return cli_usage(cli, &group_command, "%s", actions[action].needs);
-    }
-    if (count > actions[action].arguments_max) {
-        return cli_usage(cli, &group_command, "too many arguments for \"%s\"", arguments[0]);
-    }
-    int status = data_find(&data, cli, options->data);
-    return status == CLI_DONE ? run_action(cli, &data, options, action, arguments + 1, count) : status;
 }
 
 static const struct group_options group_defaults = {.expires_us = UINT64_MAX,
@@ -134,6 +106,6 @@ const struct command group_command = {
     .defaults = &group_defaults,
     .arguments_min = 1,
     .arguments_max = 3,
-    .word = group_word,
+    .actions = group_actions,
     .run = group_run,
 };

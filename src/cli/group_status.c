@@ -6,7 +6,7 @@
 #include "cli/group.h"
 #include "node/group/group_driver.h"
 
-enum { LINE_SIZE_MAX = 1 << 20, PATH_SIZE_MAX = 1 << 10, US_PER_MS = 1000 };
+enum { PATH_SIZE_MAX = 1 << 10, US_PER_MS = 1000 };
 
 static void put_cost(struct buf *line, const json_t *cost) {
     if (json_is_number(cost)) {
@@ -81,20 +81,16 @@ static void put_group(struct buf *line, const json_t *group) {
     put_neighbours(line, group);
 }
 
-static void print_groups(struct cli *cli, const struct node_file *node, const json_t *answer) {
+static void print_groups(struct buf *out, const struct node_file *node, const json_t *answer) {
     const json_t *groups = json_object_get(answer, "groups");
-    struct buf line;
     (void)node;
-    buf_init(&line, LINE_SIZE_MAX);
     for (size_t i = 0; i < json_array_size(groups); i++) {
-        buf_put_string(&line, i > 0 ? "\n" : "");
-        put_group(&line, json_array_get(groups, i));
+        buf_put_string(out, i > 0 ? "\n" : "");
+        put_group(out, json_array_get(groups, i));
     }
-    if (line.size == 0) {
-        buf_put_string(&line, "in no group\n");
+    if (out->size == 0) {
+        buf_put_string(out, "in no group\n");
     }
-    fwrite(line.data, 1, line.size, cli->out);
-    buf_done(&line);
 }
 
 /* Without a node: what is wanted. */
@@ -110,11 +106,11 @@ static int print_files(struct cli *cli, const struct data *data) {
     return CLI_DONE;
 }
 
-static int save_picture(struct cli *cli, const struct data *data, const struct node_file *node,
-                        const char *name, const char *format, const char *file) {
+static int save_picture(struct cli *cli, const struct data *data, const char *name, const char *format,
+                        const char *file) {
     char path[PATH_SIZE_MAX];
     snprintf(path, sizeof path, "/api/v1/groups/picture?format=%s&group=%s", format, name);
-    return ask_save(cli, data, node, path, file);
+    return ask_save(cli, data, path, file);
 }
 
 int group_status(struct cli *cli, const struct data *data, const struct group_options *options,
@@ -128,18 +124,15 @@ int group_status(struct cli *cli, const struct data *data, const struct group_op
     if (name != NULL && !group_files_name_is_valid(bytes_of_string(name))) {
         return cli_usage(cli, &group_command, "\"%s\" is not a valid name of a group", name);
     }
-    if (node_file_read(data->directory, &node, NULL) != ERR_OK) {
-        return wants_picture || options->json
-                   ? cli_fail(cli, "no node runs on %s; start it with \"mnemon serve\"", data->directory)
-                   : print_files(cli, data);
+    if (!wants_picture && !options->json && node_file_read(data->directory, &node, NULL) != ERR_OK) {
+        return print_files(cli, data);
     }
     if (!wants_picture) {
         snprintf(path, sizeof path, "/api/v1/groups%s%s", name != NULL ? "?group=" : "",
                  name != NULL ? name : "");
-        return ask_show(cli, data, &node, path, options->json, print_groups);
+        return ask_show(cli, data, path, options->json, print_groups);
     }
-    int status = options->dot != NULL ? save_picture(cli, data, &node, name, "dot", options->dot) : CLI_DONE;
-    return status == CLI_DONE && options->svg != NULL
-               ? save_picture(cli, data, &node, name, "svg", options->svg)
-               : status;
+    int status = options->dot != NULL ? save_picture(cli, data, name, "dot", options->dot) : CLI_DONE;
+    return status == CLI_DONE && options->svg != NULL ? save_picture(cli, data, name, "svg", options->svg)
+                                                      : status;
 }

@@ -229,6 +229,10 @@ static void put_bash_completion(FILE *out, const struct command *const *commands
         for (option = (*command)->options; option != NULL && option->name != NULL; option++) {
             fprintf(out, " --%s", option->name);
         }
+        const struct command_action *action = (*command)->actions;
+        for (; action != NULL && action->name != NULL; action++) {
+            fprintf(out, " %s", action->name);
+        }
         for (size_t i = 0; (*command)->word != NULL && (*command)->word(i) != NULL; i++) {
             fprintf(out, " %s", (*command)->word(i));
         }
@@ -246,19 +250,19 @@ struct help_options {
     bool man;
 };
 
-static int help_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+static int help_run(struct cli *cli, const void *values) {
     const struct help_options *options = values;
     if (options->man) {
         put_man_page(cli->out, cli->commands);
         return CLI_DONE;
     }
-    if (arguments_count == 0) {
+    if (cli->arguments_count == 0) {
         help_put_overview(cli->out, cli->commands);
         return CLI_DONE;
     }
-    const struct command *command = cli_find(cli, arguments[0]);
+    const struct command *command = cli_find(cli, cli->arguments[0]);
     if (command == NULL) {
-        return cli_unknown_command(cli, arguments[0]);
+        return cli_unknown_command(cli, cli->arguments[0]);
     }
     help_put_command(cli->out, command);
     return CLI_DONE;
@@ -279,12 +283,11 @@ const struct command help_command = {
     .run = help_run,
 };
 
-static int completion_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+static int completion_run(struct cli *cli, const void *values) {
     (void)values;
-    (void)arguments_count;
-    if (strcmp(arguments[0], "bash") != 0) {
+    if (strcmp(cli->arguments[0], "bash") != 0) {
         return cli_usage(cli, &completion_command, "completion exists only for bash, not for \"%s\"",
-                         arguments[0]);
+                         cli->arguments[0]);
     }
     put_bash_completion(cli->out, cli->commands);
     return CLI_DONE;

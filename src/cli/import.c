@@ -108,12 +108,8 @@ static void import_job_done(struct import_job *job) {
     payload_done(&job->payload);
     warc_check_done(&job->check);
     warc_reader_done(&job->warc);
-    if (job->session != NULL) {
-        instance_session_free(job->session);
-    }
-    if (job->record_session != NULL) {
-        instance_session_free(job->record_session);
-    }
+    instance_session_free(job->session);
+    instance_session_free(job->record_session);
     buf_done(&job->chunks);
     buf_done(&job->to);
     buf_done(&job->from);
@@ -250,13 +246,13 @@ static void read_deferred(struct import *import) {
     }
 }
 
-static enum err init_import(struct import *import, char **paths, size_t paths_count) {
+static enum err init_import(struct import *import) {
     pthread_mutex_init(&import->lock, NULL);
     map_init(&import->busy, KEY_DIGEST_SIZE, 1, IMPORT_BUSY_MAX, 1);
     map_init(&import->digests, IMPORT_DIGEST_KEY_SIZE, KEY_DIGEST_SIZE, IMPORT_DIGESTS_MAX, 1);
     enum err err = import_queue_init(&import->queue, import->data.directory);
     err = err == ERR_OK ? map_reserve(&import->busy, IMPORT_BUSY_MAX) : err;
-    return err == ERR_OK ? import_list_files(import, paths, paths_count) : err;
+    return err == ERR_OK ? import_list_files(import) : err;
 }
 
 static void finish_import(struct import *import) {
@@ -331,9 +327,8 @@ static int conclude(const struct import *import, bool json) {
 
 /* ---- the command ---- */
 
-static int import_all(struct import *import, const struct import_options *options, char **paths,
-                      size_t paths_count) {
-    enum err err = init_import(import, paths, paths_count);
+static int import_all(struct import *import, const struct import_options *options) {
+    enum err err = init_import(import);
     int status;
     if (err != ERR_OK) {
         status = cli_fail(import->cli, "%s", err_text(err));
@@ -351,7 +346,7 @@ static int import_all(struct import *import, const struct import_options *option
     return status;
 }
 
-static int import_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+static int import_run(struct cli *cli, const void *values) {
     const struct import_options *options = values;
     struct import import = {.cli = cli, .ignores_digests = options->ignore_digests};
     int status = data_open(&import.data, cli, options->data, DATA_WRITE);
@@ -361,7 +356,7 @@ static int import_run(struct cli *cli, const void *values, char **arguments, siz
     if (import.data.is_through_node) {
         priority_lower(PRIORITY_LATER); /* people read there */
     }
-    status = import_all(&import, options, arguments, arguments_count);
+    status = import_all(&import, options);
     data_close(&import.data);
     return status;
 }

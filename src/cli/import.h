@@ -189,8 +189,8 @@ void import_count(struct import_job *job, uint64_t *count);
 void import_stop(struct import *import, enum err err);
 bool import_is_stopped(struct import *import);
 
-/* Fill import->files: each path, or where it is a WACZ file, the files in it. */
-enum err import_list_files(struct import *import, char **paths, size_t paths_count) MUST_CHECK;
+/* Fill import->files: each argument, or if it is a WACZ file, the files in it. */
+enum err import_list_files(struct import *import) MUST_CHECK;
 void import_free_files(struct import *import);
 
 /* The bytes of job->file. False if they cannot be had or are not the right ones, which has been told. */

@@ -99,13 +99,14 @@ static enum err add_wacz(struct import *import, const char *path) {
     return err == ERR_MEMORY ? err : ERR_OK;
 }
 
-enum err import_list_files(struct import *import, char **paths, size_t paths_count) {
+enum err import_list_files(struct import *import) {
     enum err err = ERR_OK;
-    for (size_t i = 0; i < paths_count && err == ERR_OK; i++) {
-        if (is_wacz(paths[i])) {
-            err = add_wacz(import, paths[i]);
+    for (size_t i = 0; i < import->cli->arguments_count && err == ERR_OK; i++) {
+        const char *path = import->cli->arguments[i];
+        if (is_wacz(path)) {
+            err = add_wacz(import, path);
         } else {
-            err = add_file(import, paths[i]) == NULL ? ERR_MEMORY : ERR_OK;
+            err = add_file(import, path) == NULL ? ERR_MEMORY : ERR_OK;
         }
     }
     return err;

@@ -46,15 +46,6 @@ static int set_paused(struct cli *cli, const char *directory, const char *name, 
     return CLI_DONE;
 }
 
-static void no_wake(void *context) {
-    (void)context;
-}
-
-static void no_lane(void *context, struct frontier_lane *lane) {
-    (void)context;
-    (void)lane;
-}
-
 /* Does a node or another command have it open? */
 static bool is_running(const char *directory) {
     char path[PATH_SIZE_MAX + 16];
@@ -62,7 +53,7 @@ static bool is_running(const char *directory) {
     if (access(path, F_OK) != 0) {
         return false;
     }
-    struct frontier_config config = {.directory = path, .wake = no_wake, .ready = no_lane, .gone = no_lane};
+    struct frontier_config config = {.directory = path};
     struct frontier *frontier;
     enum err err = frontier_open(&config, &frontier, NULL);
     if (err == ERR_OK) {
@@ -106,8 +97,7 @@ static void print_job(struct cli *cli, const char *name, const struct job *job, 
                    (intmax_t)json_integer_value(json_object_get(state, "visit")), job_scopes[job->scope]);
     value_put_duration(&line, job->period_us);
     buf_put_format(&line, "  %.*s%s\n", BYTES_ARG(job->seeds.items[0]), job->seeds.count > 1 ? " …" : "");
-    fwrite(line.data, 1, line.size, cli->out);
-    buf_done(&line);
+    cli_write(cli, &line);
 }
 
 static void print_json(struct cli *cli, const char *name, const struct job *job, json_t *state) {
@@ -167,74 +157,64 @@ static int list_jobs(struct cli *cli, const struct data *data, bool is_json) {
 
 /* ---- the command ---- */
 
-static const char *const actions[] = {"add", "list", "pause", "resume", "remove", NULL};
+enum { ADD, LIST, PAUSE, RESUME, REMOVE };
 
-static const char *job_word(size_t index) {
-    return actions[index];
-}
+#define NAME_JOB "name a job; \"mnemon job list\" lists them"
 
-static int add_job(struct cli *cli, const struct data *data, const struct archive_options *options,
-                   char **urls, size_t urls_count) {
+static const struct command_action job_actions[] = {
+    [ADD] = {"add", 0, SIZE_MAX, NULL, NULL},           [LIST] = {"list", 0, SIZE_MAX, NULL, NULL},
+    [PAUSE] = {"pause", 1, SIZE_MAX, NAME_JOB, NULL},   [RESUME] = {"resume", 1, SIZE_MAX, NAME_JOB, NULL},
+    [REMOVE] = {"remove", 1, SIZE_MAX, NAME_JOB, NULL}, {0},
+};
+
+static int add_job(struct cli *cli, const struct data *data, const struct archive_options *options) {
     struct arena arena;
     struct job job;
     struct buf directory;
     char name[JOB_NAME_SIZE_MAX];
     arena_init(&arena, TEXT_SIZE_MAX);
     buf_init(&directory, DATA_PATH_SIZE_MAX);
-    int status = archive_make_job(cli, &job_command, options, urls, urls_count, &arena, &job);
+    int status = archive_make_job(cli, &job_command, options, &arena, &job);
     if (status == CLI_DONE && options->ring) {
         status = decree_add_job(cli, data, &job);
-        buf_done(&directory);
-        arena_done(&arena);
-        return status;
-    }
-    if (status == CLI_DONE && mkdir(data->directory, 0777) != 0 && errno != EEXIST) {
+    } else if (status == CLI_DONE && mkdir(data->directory, 0777) != 0 && errno != EEXIST) {
         status = cli_fail(cli, "%s: %s", data->directory, strerror(errno));
-    }
-    if (status == CLI_DONE) {
+    } else if (status == CLI_DONE) {
         status = archive_write_job(cli, data->directory, &job, true, &directory, name);
-    }
-    if (status == CLI_DONE) {
-        fprintf(cli->out, "%s added; \"mnemon serve\" runs it\n", name);
+        if (status == CLI_DONE) {
+            fprintf(cli->out, "%s added; \"mnemon serve\" runs it\n", name);
+        }
     }
     buf_done(&directory);
     arena_done(&arena);
     return status;
 }
 
-static int job_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+static int job_run(struct cli *cli, const void *values) {
     const struct archive_options *options = values;
-    const char *action = arguments[0];
     struct data data;
     char directory[PATH_SIZE_MAX];
     int status = data_find(&data, cli, options->data);
     if (status != CLI_DONE) {
         return status;
     }
-    if (strcmp(action, "add") == 0) {
-        return add_job(cli, &data, options, arguments + 1, arguments_count - 1);
+    if (cli->action == ADD) {
+        return add_job(cli, &data, options);
     }
-    if (strcmp(action, "list") == 0) {
+    if (cli->action == LIST) {
         return list_jobs(cli, &data, options->json);
     }
-    bool is_known =
-        strcmp(action, "pause") == 0 || strcmp(action, "resume") == 0 || strcmp(action, "remove") == 0;
-    if (!is_known) {
-        return cli_usage(cli, &job_command, "unknown action \"%s\": add, list, pause, resume or remove",
-                         action);
-    }
-    if (arguments_count < 2) {
-        return cli_usage(cli, &job_command, "name a job; \"mnemon job list\" lists them");
-    }
-    bool is_removal = strcmp(action, "remove") == 0;
-    for (size_t i = 1; options->ring && is_removal && i < arguments_count && status == CLI_DONE; i++) {
-        status = decree_remove_job(cli, &data, arguments[i]);
-    }
-    for (size_t i = 1; !options->ring && i < arguments_count && status == CLI_DONE; i++) {
-        status = find_job(cli, &data, arguments[i], directory);
+    bool is_removal = cli->action == REMOVE;
+    for (size_t i = 0; i < cli->arguments_count && status == CLI_DONE; i++) {
+        const char *name = cli->arguments[i];
+        if (options->ring) {
+            status = is_removal ? decree_remove_job(cli, &data, name) : CLI_DONE;
+            continue;
+        }
+        status = find_job(cli, &data, name, directory);
         if (status == CLI_DONE) {
-            status = is_removal ? remove_job(cli, directory, arguments[i])
-                                : set_paused(cli, directory, arguments[i], strcmp(action, "pause") == 0);
+            status = is_removal ? remove_job(cli, directory, name)
+                                : set_paused(cli, directory, name, cli->action == PAUSE);
         }
     }
     return status;
@@ -258,6 +238,6 @@ const struct command job_command = {
     .defaults = &archive_defaults,
     .arguments_min = 1,
     .arguments_max = 1000,
-    .word = job_word,
+    .actions = job_actions,
     .run = job_run,
 };

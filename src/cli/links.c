@@ -124,14 +124,11 @@ static int print_links(struct cli *cli, const struct links_command_options *opti
         buf_done(&printer.line);
     }
     links_free(links);
-    if (!is_stdin) {
-        fclose(file);
-    }
+    cli_close_input(cli, file);
     return status;
 }
 
-static int links_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
-    (void)arguments_count;
+static int links_run(struct cli *cli, const void *values) {
     const struct links_command_options *options = values;
     if (options->base == NULL) {
         return cli_usage(cli, &links_command, "--base is missing: the URL that the document is from");
@@ -145,7 +142,7 @@ static int links_run(struct cli *cli, const void *values, char **arguments, size
         status = cli_usage(cli, &links_command, "--base: %s (byte %zu)", err_detail_text(&detail, err),
                            detail.offset);
     } else {
-        status = print_links(cli, options, &base, arguments[0]);
+        status = print_links(cli, options, &base, cli->arguments[0]);
     }
     url_done(&base);
     return status;

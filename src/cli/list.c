@@ -41,8 +41,8 @@ static int print_captures(struct cli *cli, const struct list_options *options, s
     return is_done ? CLI_DONE : cli_fail(cli, "the index cannot be read: %s", err_text(err));
 }
 
-static int list_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
-    (void)arguments_count;
+static int list_run(struct cli *cli, const void *values) {
+    const char *url = cli->arguments[0];
     const struct list_options *options = values;
     int64_t from_us;
     int64_t to_us;
@@ -52,11 +52,9 @@ static int list_run(struct cli *cli, const void *values, char **arguments, size_
     }
     struct query query;
     struct err_detail detail = {0};
-    enum err err =
-        query_init(&query, bytes_of_string(arguments[0]), (enum query_match)options->match, &detail);
+    enum err err = query_init(&query, bytes_of_string(url), (enum query_match)options->match, &detail);
     if (err != ERR_OK) {
-        return cli_usage(cli, &list_command, "\"%s\" is not a URL: %s", arguments[0],
-                         err_detail_text(&detail, err));
+        return cli_usage(cli, &list_command, "\"%s\" is not a URL: %s", url, err_detail_text(&detail, err));
     }
     query.from_us = from_us;
     query.to_us = to_us;

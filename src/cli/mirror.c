@@ -19,13 +19,19 @@ struct mirror_options {
     bool json;
 };
 
-enum { PUBLISH, SUBSCRIBE, UNSUBSCRIBE, STATUS, ACTIONS_COUNT };
+enum { PUBLISH, SUBSCRIBE, UNSUBSCRIBE, STATUS };
 
-static const char *const actions[] = {"publish", "subscribe", "unsubscribe", "status", NULL};
+#define NAME_AND_DIRECTORY "name the collection and its directory: mnemon mirror publish COLLECTION DIR"
+#define NAME_AND_KEY "name the collection: mnemon mirror subscribe COLLECTION@KEY"
+#define NAME_ALONE "name the collection: mnemon mirror unsubscribe COLLECTION"
 
-static const char *mirror_word(size_t index) {
-    return actions[index];
-}
+static const struct command_action mirror_actions[] = {
+    [PUBLISH] = {"publish", 1, 2, NAME_AND_DIRECTORY, NAME_AND_DIRECTORY},
+    [SUBSCRIBE] = {"subscribe", 1, 1, NAME_AND_KEY, NAME_AND_KEY},
+    [UNSUBSCRIBE] = {"unsubscribe", 1, 1, NAME_ALONE, NAME_ALONE},
+    [STATUS] = {"status", 0, 0, NULL, "\"status\" takes no arguments"},
+    {0},
+};
 
 /* ---- who may read it ---- */
 
@@ -82,12 +88,12 @@ static void print_published(struct cli *cli, const char *name,
     value_put_size(&line, result->stat.read_size);
     buf_put_format(&line, ")\nothers get it with: mnemon mirror subscribe %s@%s\n", name,
                    identity_key_format(version->publisher, key));
-    fwrite(line.data, 1, line.size, cli->out);
-    buf_done(&line);
+    cli_write(cli, &line);
 }
 
-static int publish(struct cli *cli, const struct data *data, const struct mirror_options *options,
-                   const char *name, const char *source) {
+static int publish(struct cli *cli, const struct data *data, const struct mirror_options *options) {
+    const char *name = cli->arguments[0];
+    const char *source = cli->arguments_count > 1 ? cli->arguments[1] : NULL;
     struct identity identity;
     struct err_detail detail = {0};
     struct remarks remarks = {.cli = cli};
@@ -356,71 +362,37 @@ static void put_mirror(struct buf *line, const json_t *mirror, const json_t *ans
     put_sources(line, json_object_get(mirror, "sources"), newest);
 }
 
-static void mirror_print_status(struct cli *cli, const struct node_file *node, const json_t *answer) {
+static void mirror_print_status(struct buf *out, const struct node_file *node, const json_t *answer) {
     const json_t *mirrors = json_object_get(answer, "mirrors");
-    struct buf line;
     (void)node;
-    buf_init(&line, LINE_SIZE_MAX);
-    put_limit(&line, "fetches", json_object_get(answer, "download"));
-    put_limit(&line, "gives", json_object_get(answer, "upload"));
+    put_limit(out, "fetches", json_object_get(answer, "download"));
+    put_limit(out, "gives", json_object_get(answer, "upload"));
     for (size_t i = 0; i < json_array_size(mirrors); i++) {
-        put_mirror(&line, json_array_get(mirrors, i), answer);
+        put_mirror(out, json_array_get(mirrors, i), answer);
     }
     if (json_array_size(mirrors) == 0) {
-        buf_put_string(&line, "no collections; get one with \"mnemon mirror subscribe\"\n");
+        buf_put_string(out, "no collections; get one with \"mnemon mirror subscribe\"\n");
     }
-    fwrite(line.data, 1, line.size, cli->out);
-    buf_done(&line);
-}
-
-static int show_status(struct cli *cli, const struct data *data, const struct mirror_options *options) {
-    struct node_file node;
-    if (node_file_read(data->directory, &node, NULL) != ERR_OK) {
-        return cli_fail(cli, "no node runs on %s; start it with \"mnemon serve\"", data->directory);
-    }
-    return ask_show(cli, data, &node, "/api/v1/mirrors", options->json, mirror_print_status);
 }
 
 /* ---- all of them ---- */
 
-static int mirror_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+static int mirror_run(struct cli *cli, const void *values) {
     const struct mirror_options *options = values;
-    static const struct {
-        size_t min;
-        size_t max;
-        const char *needs;
-    } needed[ACTIONS_COUNT] = {
-        [PUBLISH] = {1, 2, "name the collection and its directory: mnemon mirror publish COLLECTION DIR"},
-        [SUBSCRIBE] = {1, 1, "name the collection: mnemon mirror subscribe COLLECTION@KEY"},
-        [UNSUBSCRIBE] = {1, 1, "name the collection: mnemon mirror unsubscribe COLLECTION"},
-        [STATUS] = {0, 0, "\"status\" takes no arguments"},
-    };
-    size_t action = 0;
-    size_t count = arguments_count - 1;
     struct data data;
-    while (action < ACTIONS_COUNT && strcmp(actions[action], arguments[0]) != 0) {
-        action++;
-    }
-    if (action == ACTIONS_COUNT) {
-        return cli_usage(cli, &mirror_command,
-                         "unknown action \"%s\": publish, subscribe, unsubscribe or status", arguments[0]);
-    }
-    if (count < needed[action].min || count > needed[action].max) {
-        return cli_usage(cli, &mirror_command, "%s", needed[action].needs);
-    }
     int status = data_find(&data, cli, options->data);
     if (status != CLI_DONE) {
         return status;
     }
-    switch (action) {
+    switch (cli->action) {
     case PUBLISH:
-        return publish(cli, &data, options, arguments[1], count > 1 ? arguments[2] : NULL);
+        return publish(cli, &data, options);
     case SUBSCRIBE:
-        return subscribe(cli, &data, options, arguments[1]);
+        return subscribe(cli, &data, options, cli->arguments[0]);
     case UNSUBSCRIBE:
-        return unsubscribe(cli, &data, arguments[1]);
+        return unsubscribe(cli, &data, cli->arguments[0]);
     default:
-        return show_status(cli, &data, options);
+        return ask_show(cli, &data, "/api/v1/mirrors", options->json, mirror_print_status);
     }
 }
 
@@ -469,6 +441,6 @@ const struct command mirror_command = {
     .options_size = sizeof(struct mirror_options),
     .arguments_min = 1,
     .arguments_max = 3,
-    .word = mirror_word,
+    .actions = mirror_actions,
     .run = mirror_run,
 };

@@ -85,9 +85,7 @@ static int make_plan(struct cli *cli, const struct plan_options *options, struct
     return err == ERR_OK ? status : cli_usage(cli, &plan_command, "%s", err_detail_text(&detail, err));
 }
 
-static int plan_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
-    (void)arguments;
-    (void)arguments_count;
+static int plan_run(struct cli *cli, const void *values) {
     const struct plan_options *options = values;
     struct plan plan = {.preset = CAPACITY_TODAY};
     buf_init(&plan.notes, NOTES_SIZE_MAX);

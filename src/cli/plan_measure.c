@@ -203,9 +203,7 @@ static enum err measuring_init(struct measuring *measuring, struct data *data, u
 }
 
 static void measuring_done(struct measuring *measuring) {
-    if (measuring->session != NULL) {
-        instance_session_free(measuring->session);
-    }
+    instance_session_free(measuring->session);
     links_free(measuring->links);
     record_done(&measuring->record);
     content_done(&measuring->content);

@@ -29,9 +29,7 @@ static int print_certificate(struct cli *cli, const struct proxy_options *option
     return status;
 }
 
-static int proxy_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
-    (void)arguments;
-    (void)arguments_count;
+static int proxy_run(struct cli *cli, const void *values) {
     const struct proxy_options *options = values;
     if (options->print_ca) {
         return print_certificate(cli, options);

@@ -6,13 +6,23 @@
 #include "node/transport/ring_files.h"
 #include "node/transport/transport.h"
 
-static const char *const actions[] = {"create", "invite", "status",   "amend",   "remove",
-                                      "leave",  "lookup", "takedown", "restore", NULL};
-static const char *const jobs_words[] = {"members", "founder", NULL};
+enum { CREATE, INVITE, STATUS, AMEND, REMOVE, LEAVE, LOOKUP, TAKEDOWN, RESTORE };
 
-static const char *ring_word(size_t index) {
-    return actions[index];
-}
+#define NAME_URL "name a URL: mnemon ring lookup|takedown|restore URL"
+
+static const struct command_action ring_actions[] = {
+    [CREATE] = {"create", 1, 1, "name the ring: mnemon ring create NAME", NULL},
+    [INVITE] = {"invite", 0, 0, NULL, NULL},
+    [STATUS] = {"status", 0, 0, NULL, NULL},
+    [AMEND] = {"amend", 0, 0, NULL, NULL},
+    [REMOVE] = {"remove", 1, SIZE_MAX, "name a key; \"mnemon ring status\" shows them", NULL},
+    [LEAVE] = {"leave", 0, 0, NULL, NULL},
+    [LOOKUP] = {"lookup", 1, 1, NAME_URL, NULL},
+    [TAKEDOWN] = {"takedown", 1, 1, NAME_URL, NULL},
+    [RESTORE] = {"restore", 1, 1, NAME_URL, NULL},
+    {0},
+};
+static const char *const jobs_words[] = {"members", "founder", NULL};
 
 /* Leaving and crashing are the same thing to a ring: it is enough that the node no longer comes back. */
 static int leave(struct cli *cli, const struct data *data) {
@@ -30,66 +40,30 @@ static int leave(struct cli *cli, const struct data *data) {
     return CLI_DONE;
 }
 
-/* An action, and how many arguments it takes. */
-static int check_arguments(struct cli *cli, const char *action, size_t count) {
-    size_t min = 0;
-    size_t max = 0;
-    if (strcmp(action, "create") == 0 || strcmp(action, "lookup") == 0 || strcmp(action, "takedown") == 0 ||
-        strcmp(action, "restore") == 0) {
-        min = max = 1;
-    } else if (strcmp(action, "remove") == 0) {
-        min = 1;
-        max = SIZE_MAX;
-    }
-    if (count < min) {
-        return cli_usage(cli, &ring_command, "%s",
-                         action[0] == 'c'   ? "name the ring: mnemon ring create NAME"
-                         : action[2] != 'm' ? "name a URL: mnemon ring lookup|takedown|restore URL"
-                                            : "name a key; \"mnemon ring status\" shows them");
-    }
-    return count <= max ? CLI_DONE : cli_usage(cli, &ring_command, "too many arguments for \"%s\"", action);
-}
-
-static int ring_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+static int ring_run(struct cli *cli, const void *values) {
     const struct ring_options *options = values;
-    const char *action = arguments[0];
     struct data data;
-    size_t index = 0;
-    while (actions[index] != NULL && strcmp(actions[index], action) != 0) {
-        index++;
-    }
-    if (actions[index] == NULL) {
-        return cli_usage(cli, &ring_command,
-                         "unknown action \"%s\": create, invite, status, amend, remove, leave, lookup, "
-                         "takedown or restore",
-                         action);
-    }
-    int status = check_arguments(cli, action, arguments_count - 1);
-    if (status == CLI_DONE) {
-        status = data_find(&data, cli, options->data);
-    }
+    int status = data_find(&data, cli, options->data);
     if (status != CLI_DONE) {
         return status;
     }
-    switch (index) {
-    case 0:
-        return ring_create(cli, &data, options, arguments[1]);
-    case 1:
+    switch (cli->action) {
+    case CREATE:
+        return ring_create(cli, &data, options, cli->arguments[0]);
+    case INVITE:
         return ring_invite(cli, &data, options);
-    case 2:
+    case STATUS:
         return ring_status(cli, &data, options);
-    case 3:
+    case AMEND:
         return ring_amend(cli, &data, options);
-    case 4:
-        return ring_remove(cli, &data, arguments + 1, arguments_count - 1);
-    case 5:
+    case REMOVE:
+        return ring_remove(cli, &data);
+    case LEAVE:
         return leave(cli, &data);
-    case 6:
-        return ring_lookup(cli, &data, options, arguments[1]);
-    case 7:
-        return decree_takedown(cli, &data, arguments[1]);
+    case LOOKUP:
+        return ring_lookup(cli, &data, options, cli->arguments[0]);
     default:
-        return decree_restore(cli, &data, arguments[1]);
+        return decree_rule(cli, &data, cli->arguments[0], cli->action == TAKEDOWN);
     }
 }
 
@@ -165,6 +139,6 @@ const struct command ring_command = {
     .defaults = &ring_defaults,
     .arguments_min = 1,
     .arguments_max = SIZE_MAX,
-    .word = ring_word,
+    .actions = ring_actions,
     .run = ring_run,
 };

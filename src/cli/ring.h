@@ -36,7 +36,7 @@ struct ring_options {
 int ring_create(struct cli *cli, const struct data *data, const struct ring_options *options,
                 const char *name);
 int ring_amend(struct cli *cli, const struct data *data, const struct ring_options *options);
-int ring_remove(struct cli *cli, const struct data *data, char **keys, size_t keys_count);
+int ring_remove(struct cli *cli, const struct data *data); /* the keys that are named */
 int ring_invite(struct cli *cli, const struct data *data, const struct ring_options *options);
 
 /* ring_status.c */

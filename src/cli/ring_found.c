@@ -251,11 +251,11 @@ static int remove_key(struct founding *founding, const char *text) {
     }
 }
 
-int ring_remove(struct cli *cli, const struct data *data, char **keys, size_t keys_count) {
+int ring_remove(struct cli *cli, const struct data *data) {
     struct founding *founding = founding_open(cli, data);
     int status = founding == NULL ? CLI_FAILED : CLI_DONE;
-    for (size_t i = 0; i < keys_count && status == CLI_DONE; i++) {
-        status = remove_key(founding, keys[i]);
+    for (size_t i = 0; i < cli->arguments_count && status == CLI_DONE; i++) {
+        status = remove_key(founding, cli->arguments[i]);
     }
     if (status == CLI_DONE) {
         founding->charter.version++;

@@ -1,4 +1,3 @@
-#include <curl/curl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -22,34 +21,28 @@ static const json_t *vnodes_of(const json_t *answer) {
     return vnodes != NULL ? vnodes : json_object_get(answer, "places");
 }
 
-static void print_vnodes(struct cli *cli, const struct node_file *node, const json_t *answer) {
+static void print_vnodes(struct buf *out, const struct node_file *node, const json_t *answer) {
     (void)node;
     const json_t *vnodes = vnodes_of(answer);
-    fprintf(cli->out, "key %s, found in %jd hops\n", ask_text(answer, "key"),
-            (intmax_t)json_integer_value(json_object_get(answer, "hops")));
+    buf_put_format(out, "key %s, found in %jd hops\n", ask_text(answer, "key"),
+                   (intmax_t)json_integer_value(json_object_get(answer, "hops")));
     for (size_t i = 0; i < json_array_size(vnodes); i++) {
         const json_t *vnode = json_array_get(vnodes, i);
-        fprintf(cli->out, "  %-24s %s  %s\n", ask_text(vnode, "address"), ask_text(vnode, "id"),
-                i == 0 ? "owner" : "successor");
+        buf_put_format(out, "  %-24s %s  %s\n", ask_text(vnode, "address"), ask_text(vnode, "id"),
+                       i == 0 ? "owner" : "successor");
     }
 }
 
 int ring_lookup(struct cli *cli, const struct data *data, const struct ring_options *options,
                 const char *url) {
-    struct node_file node;
     struct buf path;
-    if (node_file_read(data->directory, &node, NULL) != ERR_OK) {
-        return cli_fail(cli, "no node runs on %s; start it with \"mnemon serve\"", data->directory);
-    }
-    char *escaped = curl_easy_escape(NULL, url, 0);
     buf_init(&path, PATH_SIZE_MAX);
-    buf_put_format(&path, "/api/v1/ring/lookup?places=%ju&url=%s",
-                   (uintmax_t)(options->vnodes > 0 ? options->vnodes : 1), escaped != NULL ? escaped : "");
-    buf_put_byte(&path, '\0');
-    int status = path.err == ERR_OK
-                     ? ask_show(cli, data, &node, (const char *)path.data, options->json, print_vnodes)
-                     : cli_fail(cli, "the URL is too long");
-    curl_free(escaped);
+    buf_put_format(&path, "/api/v1/ring/lookup?places=%ju",
+                   (uintmax_t)(options->vnodes > 0 ? options->vnodes : 1));
+    ask_put_argument(&path, "url", url);
+    const char *text = buf_string(&path);
+    int status = text != NULL ? ask_show(cli, data, text, options->json, print_vnodes)
+                              : cli_fail(cli, "the URL is too long");
     buf_done(&path);
     return status;
 }
@@ -167,32 +160,27 @@ static void put_sentences(struct buf *line, const json_t *ring) {
     }
 }
 
-static void print_ring(struct cli *cli, const struct node_file *node, const json_t *ring) {
+static void print_ring(struct buf *out, const struct node_file *node, const json_t *ring) {
     (void)node;
-    struct buf line;
-    buf_init(&line, LINE_SIZE_MAX);
     const json_t *charter = json_object_get(ring, "charter");
     if (json_is_object(charter)) {
-        put_charter(&line, charter);
+        put_charter(out, charter);
     }
     const char *address = ask_text(ring, "address");
-    buf_put_format(&line, "node      %s%s%s\n", address, address[0] != '\0' ? ", " : "",
-                   ask_text(ring, "key"));
-    buf_put_format(&line, "state     %s\n", ask_text(ring, "text"));
+    buf_put_format(out, "node      %s%s%s\n", address, address[0] != '\0' ? ", " : "", ask_text(ring, "key"));
+    buf_put_format(out, "state     %s\n", ask_text(ring, "text"));
     if (json_is_array(vnodes_of(ring))) {
-        buf_put_format(&line, "size      about %.0f virtual nodes, %.0f known, %s\n",
+        buf_put_format(out, "size      about %.0f virtual nodes, %.0f known, %s\n",
                        ask_number(ring, "estimated_size"), ask_number(ring, "known"),
                        strcmp(ask_text(ring, "mode"), "small") == 0 ? "small: all nodes know each other"
                                                                     : ask_text(ring, "mode"));
     }
-    put_sentences(&line, ring);
-    put_dropped(&line, ring);
-    put_vnodes(&line, ring);
-    put_peers(&line, ring, "neighbours", "Neighbours:", SIZE_MAX);
-    put_peers(&line, ring, "fingers", "Fingers:", FINGERS_SHOWN_MAX);
-    put_complaints(&line, ring);
-    fwrite(line.data, 1, line.size, cli->out);
-    buf_done(&line);
+    put_sentences(out, ring);
+    put_dropped(out, ring);
+    put_vnodes(out, ring);
+    put_peers(out, ring, "neighbours", "Neighbours:", SIZE_MAX);
+    put_peers(out, ring, "fingers", "Fingers:", FINGERS_SHOWN_MAX);
+    put_complaints(out, ring);
 }
 
 /* ---- without a node: its key, and the charter ---- */
@@ -240,8 +228,7 @@ static int show_files(struct cli *cli, const struct data *data, bool is_json) {
         buf_put_format(&out, "node      %s, not running\n", key);
         json_decref(ring);
     }
-    fwrite(out.data, 1, out.size, cli->out);
-    buf_done(&out);
+    cli_write(cli, &out);
     free(charter);
     return CLI_FAILED;
 }
@@ -249,7 +236,7 @@ static int show_files(struct cli *cli, const struct data *data, bool is_json) {
 int ring_status(struct cli *cli, const struct data *data, const struct ring_options *options) {
     struct node_file node;
     if (node_file_read(data->directory, &node, NULL) == ERR_OK) {
-        return ask_show(cli, data, &node, "/api/v1/ring", options->json, print_ring);
+        return ask_show(cli, data, "/api/v1/ring", options->json, print_ring);
     }
     return show_files(cli, data, options->json);
 }

@@ -102,10 +102,9 @@ static void robots_print_url(struct printer *printer, struct bytes input) {
 
 /* As much as the parser looks at, and one byte more so that it knows that there is more. */
 static int read_robots(struct cli *cli, const char *path, struct buf *text) {
-    bool is_input = strcmp(path, "-") == 0;
-    FILE *file = is_input ? cli->in : fopen(path, "rb");
+    FILE *file = cli_open_input(cli, path);
     if (file == NULL) {
-        return cli_fail(cli, "%s: %s", path, strerror(errno));
+        return CLI_FAILED;
     }
     enum { BOM_SIZE = 3, TEXT_SIZE = ROBOTS_TEXT_SIZE_MAX + BOM_SIZE + 1 };
     int status = CLI_DONE;
@@ -115,26 +114,24 @@ static int read_robots(struct cli *cli, const char *path, struct buf *text) {
         text->size = fread(text->data, 1, TEXT_SIZE, file);
         status = ferror(file) ? cli_fail(cli, "%s: %s", path, strerror(errno)) : CLI_DONE;
     }
-    if (!is_input) {
-        fclose(file);
-    }
+    cli_close_input(cli, file);
     return status;
 }
 
-static int print_all(struct printer *printer, const struct robots_options *options, char **arguments,
-                     size_t arguments_count, struct bytes text) {
+static int print_all(struct printer *printer, const struct robots_options *options, struct bytes text) {
+    char **arguments = printer->cli->arguments;
     enum err err = robots_parse(&printer->robots, text, bytes_of_string(options->agent));
     err = err != ERR_OK ? err : url_parse(&printer->base, BYTES("http://host/"), NULL, NULL);
     if (err != ERR_OK) {
         return cli_fail(printer->cli, "%s: %s", arguments[0], err_text(err));
     }
-    for (size_t i = 1; i < arguments_count; i++) {
+    for (size_t i = 1; i < printer->cli->arguments_count; i++) {
         robots_print_url(printer, bytes_of_string(arguments[i]));
     }
     return printer->invalid_count > 0 ? CLI_FAILED : CLI_DONE;
 }
 
-static int robots_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+static int robots_run(struct cli *cli, const void *values) {
     const struct robots_options *options = values;
     struct printer printer = {.cli = cli, .json = options->json};
     robots_init(&printer.robots, ROBOTS_ALLOW_ALL);
@@ -145,9 +142,9 @@ static int robots_run(struct cli *cli, const void *values, char **arguments, siz
     json_init_file(&printer.lines, cli->out);
     struct buf text;
     buf_init(&text, ROBOTS_TEXT_SIZE_MAX + 16);
-    int status = read_robots(cli, arguments[0], &text);
+    int status = read_robots(cli, cli->arguments[0], &text);
     if (status == CLI_DONE) {
-        status = print_all(&printer, options, arguments, arguments_count, buf_bytes(&text));
+        status = print_all(&printer, options, buf_bytes(&text));
     }
     buf_done(&text);
     json_done(&printer.lines);

@@ -227,9 +227,7 @@ int serve_node(struct cli *cli, const struct serve_options *options) {
     return status;
 }
 
-static int serve_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
-    (void)arguments;
-    (void)arguments_count;
+static int serve_run(struct cli *cli, const void *values) {
     return serve_node(cli, values);
 }
 

@@ -124,10 +124,9 @@ static int write_report(struct cli *cli, const struct sim_options *options, cons
     return status;
 }
 
-static int sim_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
-    (void)arguments_count;
+static int sim_run(struct cli *cli, const void *values) {
     const struct sim_options *options = values;
-    const char *name = arguments[0];
+    const char *name = cli->arguments[0];
     if (strcmp(name, "list") == 0) {
         return list_experiments(cli, options->json);
     }

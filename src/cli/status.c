@@ -87,18 +87,14 @@ static void put_slow(struct buf *line, const json_t *status) {
     }
 }
 
-static void status_print_status(struct cli *cli, const struct node_file *node, const json_t *status) {
-    struct buf line;
-    buf_init(&line, LINE_SIZE_MAX);
-    buf_put_format(&line, "node     %s, process %jd, up ", node->url, (intmax_t)node->pid);
-    value_put_duration(&line, (uint64_t)(json_number_value(json_object_get(status, "uptime_seconds")) * 1e6));
-    buf_put_string(&line, "\n");
-    put_crawl(&line, status);
-    put_store(&line, status);
-    put_rest(&line, status);
-    put_slow(&line, status);
-    fwrite(line.data, 1, line.size, cli->out);
-    buf_done(&line);
+static void status_print_status(struct buf *out, const struct node_file *node, const json_t *status) {
+    buf_put_format(out, "node     %s, process %jd, up ", node->url, (intmax_t)node->pid);
+    value_put_duration(out, (uint64_t)(json_number_value(json_object_get(status, "uptime_seconds")) * 1e6));
+    buf_put_string(out, "\n");
+    put_crawl(out, status);
+    put_store(out, status);
+    put_rest(out, status);
+    put_slow(out, status);
 }
 
 /* ---- without a node ---- */
@@ -133,13 +129,10 @@ static void show_archive(struct cli *cli, const struct status_options *options) 
     buf_put_string(&line, " captures, ");
     value_put_size(&line, size);
     buf_put_string(&line, "; run \"mnemon serve\" to browse them\n");
-    fwrite(line.data, 1, line.size, cli->out);
-    buf_done(&line);
+    cli_write(cli, &line);
 }
 
-static int status_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
-    (void)arguments;
-    (void)arguments_count;
+static int status_run(struct cli *cli, const void *values) {
     const struct status_options *options = values;
     struct data data;
     struct node_file node;
@@ -150,7 +143,7 @@ static int status_run(struct cli *cli, const void *values, char **arguments, siz
     }
     enum err err = node_file_read(data.directory, &node, &detail);
     if (err == ERR_OK) {
-        return ask_show(cli, &data, &node, "/api/v1/status", options->json, status_print_status);
+        return ask_show(cli, &data, "/api/v1/status", options->json, status_print_status);
     }
     cli_fail(cli, "%s", err_detail_text(&detail, err));
     show_archive(cli, options);

@@ -175,10 +175,7 @@ static void put_report(struct buf *out, struct data *data, bool is_json) {
     buf_done(&volumes);
 }
 
-static int stat_action(struct cli *cli, const struct store_options *options, char **arguments,
-                       size_t arguments_count) {
-    (void)arguments;
-    (void)arguments_count;
+static int stat_action(struct cli *cli, const struct store_options *options) {
     struct data data;
     int status = data_open(&data, cli, options->data, DATA_READ);
     if (status != CLI_DONE) {
@@ -187,8 +184,7 @@ static int stat_action(struct cli *cli, const struct store_options *options, cha
     struct buf out;
     buf_init(&out, (size_t)1 << 20);
     put_report(&out, &data, options->json);
-    fwrite(out.data, 1, out.size, cli->out);
-    buf_done(&out);
+    cli_write(cli, &out);
     data_close(&data);
     return CLI_DONE;
 }
@@ -264,28 +260,25 @@ static int put_document(struct putter *putter, const char *name) {
 }
 
 static int put_file(struct putter *putter, const char *name) {
-    bool is_standard = strcmp(name, "-") == 0;
-    FILE *file = is_standard ? putter->cli->in : fopen(name, "rb");
+    FILE *file = cli_open_input(putter->cli, name);
     if (file == NULL) {
-        return cli_fail(putter->cli, "%s: %s", name, strerror(errno));
+        return CLI_FAILED;
     }
     int status = read_all(putter, file, name);
-    if (!is_standard) {
-        fclose(file);
-    }
+    cli_close_input(putter->cli, file);
     return status == CLI_DONE ? put_document(putter, name) : status;
 }
 
 /* A file that cannot be stored is named; those behind it are stored all the same. */
-static int put_files(struct putter *putter, char **names, size_t names_count) {
+static int put_files(struct putter *putter) {
     int status = CLI_DONE;
     putter->piece = malloc(READ_SIZE);
     if (putter->piece == NULL) {
         return cli_fail(putter->cli, "%s", err_text(ERR_MEMORY));
     }
     scratch_init(&putter->document, putter->data.directory, SCRATCH_MEMORY_MAX, VOLUME_DOCUMENT_SIZE_MAX);
-    for (size_t i = 0; i < names_count; i++) {
-        int one = put_file(putter, names[i]);
+    for (size_t i = 0; i < putter->cli->arguments_count; i++) {
+        int one = put_file(putter, putter->cli->arguments[i]);
         status = one == CLI_DONE ? status : one;
     }
     scratch_done(&putter->document);
@@ -293,14 +286,13 @@ static int put_files(struct putter *putter, char **names, size_t names_count) {
     return status;
 }
 
-static int put_action(struct cli *cli, const struct store_options *options, char **arguments,
-                      size_t arguments_count) {
+static int put_action(struct cli *cli, const struct store_options *options) {
     struct putter putter = {.cli = cli, .options = options};
     int status = data_open(&putter.data, cli, options->data, DATA_WRITE);
     if (status != CLI_DONE) {
         return status;
     }
-    status = put_files(&putter, arguments, arguments_count);
+    status = put_files(&putter);
     data_close(&putter.data);
     return status;
 }
@@ -333,12 +325,10 @@ static int write_document(struct cli *cli, struct data *data, const struct key *
     return status;
 }
 
-static int get_action(struct cli *cli, const struct store_options *options, char **arguments,
-                      size_t arguments_count) {
-    (void)arguments_count;
+static int get_action(struct cli *cli, const struct store_options *options) {
     struct key key;
     struct data data;
-    int status = parse_key(cli, arguments[0], &key);
+    int status = parse_key(cli, cli->arguments[0], &key);
     if (status == CLI_DONE) {
         status = data_open(&data, cli, options->data, DATA_READ);
     }
@@ -352,30 +342,30 @@ static int get_action(struct cli *cli, const struct store_options *options, char
 
 /* ---- rm ---- */
 
-static int remove_keys(struct cli *cli, struct data *data, char **texts, size_t texts_count) {
+static int remove_keys(struct cli *cli, struct data *data) {
     int status = CLI_DONE;
-    for (size_t i = 0; i < texts_count; i++) {
+    for (size_t i = 0; i < cli->arguments_count; i++) {
+        const char *text = cli->arguments[i];
         struct key key;
         struct err_detail detail = {0};
-        bool is_key = key_parse(bytes_of_string(texts[i]), &key);
+        bool is_key = key_parse(bytes_of_string(text), &key);
         ASSERT(is_key); /* rm_action() has looked */
         enum err err = instance_remove(data->session, &key, &detail);
         if (err == ERR_NOT_FOUND) {
-            status = cli_fail(cli, "there is no document %s", texts[i]);
+            status = cli_fail(cli, "there is no document %s", text);
         } else if (err != ERR_OK) {
-            status = cli_fail(cli, "%s is not removed: %s", texts[i], err_detail_text(&detail, err));
+            status = cli_fail(cli, "%s is not removed: %s", text, err_detail_text(&detail, err));
         }
     }
     return status;
 }
 
-static int rm_action(struct cli *cli, const struct store_options *options, char **arguments,
-                     size_t arguments_count) {
+static int rm_action(struct cli *cli, const struct store_options *options) {
     struct key key;
     struct data data;
     int status = CLI_DONE;
-    for (size_t i = 0; i < arguments_count && status == CLI_DONE; i++) {
-        status = parse_key(cli, arguments[i], &key);
+    for (size_t i = 0; i < cli->arguments_count && status == CLI_DONE; i++) {
+        status = parse_key(cli, cli->arguments[i], &key);
     }
     if (status == CLI_DONE) {
         status = data_open(&data, cli, options->data, DATA_READ);
@@ -383,7 +373,7 @@ static int rm_action(struct cli *cli, const struct store_options *options, char 
     if (status != CLI_DONE) {
         return status;
     }
-    status = remove_keys(cli, &data, arguments, arguments_count);
+    status = remove_keys(cli, &data);
     data_close(&data);
     return status;
 }
@@ -425,21 +415,22 @@ static int unknown_action(struct cli *cli, const char *name) {
                      nearest_hint(&nearest, "", hint));
 }
 
-static int store_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
-    const struct action *action = find_action(arguments[0]);
+static int store_run(struct cli *cli, const void *values) {
+    const struct action *action = find_action(cli->arguments[0]);
     if (action == NULL) {
-        return unknown_action(cli, arguments[0]);
+        return unknown_action(cli, cli->arguments[0]);
     }
-    size_t count = arguments_count - 1;
+    cli->arguments++;
+    size_t count = --cli->arguments_count;
     if (count < action->arguments_min) {
         return cli_usage(cli, &store_command, "an argument is missing: mnemon store %s %s", action->name,
                          action->synopsis);
     }
     if (count > action->arguments_max) {
         return cli_usage(cli, &store_command, "unexpected argument \"%s\"",
-                         arguments[1 + action->arguments_max]);
+                         cli->arguments[action->arguments_max]);
     }
-    return action->run(cli, values, arguments + 1, count);
+    return action->run(cli, values);
 }
 
 static const char *store_word(size_t index) {

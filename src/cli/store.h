@@ -22,8 +22,7 @@ struct store_options {
 };
 
 /* The arguments are those behind the name of the action. */
-typedef int store_action(struct cli *cli, const struct store_options *options, char **arguments,
-                         size_t arguments_count);
+typedef int store_action(struct cli *cli, const struct store_options *options);
 
 store_action store_verify;
 store_action store_compact;

@@ -23,6 +23,7 @@ struct watch {
     struct progress progress;
     bool has_several; /* volumes: then each damage names its own */
     uint16_t volume;
+    struct verify_report sum;
     struct buf list; /* of damaged captures, for a node of a ring: store/volume/damage.h */
 };
 
@@ -93,44 +94,45 @@ static void print_verified(struct cli *cli, bool json, const struct verify_repor
                        (uintmax_t)report->damaged_count, (uintmax_t)report->lost_count,
                        (uintmax_t)report->captures_count);
     }
-    fwrite(line.data, 1, line.size, cli->out);
-    buf_done(&line);
+    cli_write(cli, &line);
 }
 
-/* All local volumes, one after the other. False after a failure, which has been told. */
-static bool verify_all(struct data *data, struct watch *watch, struct verify_report *sum) {
+/* What is done with each local volume; it adds to its own sums. */
+typedef enum err visit_volume(void *context, const struct instance_volume *volume, struct err_detail *detail);
+
+/* One after the other. False after a failure, which has been told. */
+static bool visit_volumes(struct data *data, const char *action, visit_volume *visit, void *context) {
     bool is_good = true;
-    size_t count = instance_volumes_count(data->instance);
-    struct verify_observer observer = {
-        .context = watch, .damage = print_damage, .progress = verify_show_progress, .capture = print_capture};
-    watch->has_several = count > 1;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < instance_volumes_count(data->instance); i++) {
         struct instance_volume volume;
-        instance_volume(data->instance, i, &volume);
-        if (volume.volume == NULL) {
-            is_good = is_good && volume.is_remote;
-            continue;
-        }
-        struct verify_report report = {0};
         struct err_detail detail = {0};
-        watch->volume = volume.number;
-        enum err err = verify_volume(volume.volume, &observer, &report, &detail);
-        if (watch->progress.line_is_open) {
-            fputc('\n', watch->cli->err);
-            watch->progress.line_is_open = false;
-        }
+        instance_volume(data->instance, i, &volume);
+        enum err err = volume.volume != NULL ? visit(context, &volume, &detail) : ERR_OK;
         if (err != ERR_OK) {
-            cli_fail(watch->cli, "verify: volume %u: %s", volume.number, err_detail_text(&detail, err));
-            is_good = false;
-            continue;
+            cli_fail(data->cli, "%s: volume %u: %s", action, volume.number, err_detail_text(&detail, err));
         }
-        sum->records_count += report.records_count;
-        sum->size += report.size;
-        sum->damaged_count += report.damaged_count;
-        sum->lost_count += report.lost_count;
-        sum->captures_count += report.captures_count;
+        is_good = is_good && err == ERR_OK && (volume.volume != NULL || volume.is_remote);
     }
     return is_good;
+}
+
+static enum err verify_one(void *context, const struct instance_volume *volume, struct err_detail *detail) {
+    struct watch *watch = context;
+    struct verify_observer observer = {
+        .context = watch, .damage = print_damage, .progress = verify_show_progress, .capture = print_capture};
+    struct verify_report report = {0};
+    watch->volume = volume->number;
+    enum err err = verify_volume(volume->volume, &observer, &report, detail);
+    if (watch->progress.line_is_open) {
+        fputc('\n', watch->cli->err);
+        watch->progress.line_is_open = false;
+    }
+    watch->sum.records_count += report.records_count;
+    watch->sum.size += report.size;
+    watch->sum.damaged_count += report.damaged_count;
+    watch->sum.lost_count += report.lost_count;
+    watch->sum.captures_count += report.captures_count;
+    return err;
 }
 
 /* A node of a ring has what is listed repaired from others when it starts. In no ring there is no list. */
@@ -155,26 +157,22 @@ static bool leave_list(const struct data *data, struct watch *watch) {
     return true;
 }
 
-int store_verify(struct cli *cli, const struct store_options *options, char **arguments,
-                 size_t arguments_count) {
-    (void)arguments;
-    (void)arguments_count;
+int store_verify(struct cli *cli, const struct store_options *options) {
     struct data data;
     int status = data_open(&data, cli, options->data, DATA_MAINTAIN);
     if (status != CLI_DONE) {
         return status;
     }
     data_tell_remote(&data);
-    struct watch watch = {.cli = cli};
-    struct verify_report sum = {0};
+    struct watch watch = {.cli = cli, .has_several = instance_volumes_count(data.instance) > 1};
     progress_init(&watch.progress, "verifying MB", fileno(cli->err), options->quiet, cli->clock);
     buf_init(&watch.list, DAMAGE_LIST_SIZE_MAX);
-    bool is_good = verify_all(&data, &watch, &sum);
+    bool is_good = visit_volumes(&data, "verify", verify_one, &watch);
     is_good = leave_list(&data, &watch) && is_good;
-    print_verified(cli, options->json, &sum);
+    print_verified(cli, options->json, &watch.sum);
     buf_done(&watch.list);
     data_close(&data);
-    return is_good && is_sound(&sum) ? CLI_DONE : CLI_FAILED;
+    return is_good && is_sound(&watch.sum) ? CLI_DONE : CLI_FAILED;
 }
 
 /* ---- compact ---- */
@@ -195,49 +193,35 @@ static void print_compacted(struct cli *cli, bool json, const struct compact_rep
     buf_put_string(&line, " records dropped, ");
     value_put_size(&line, report->freed_size);
     buf_put_string(&line, " freed\n");
-    fwrite(line.data, 1, line.size, cli->out);
-    buf_done(&line);
+    cli_write(cli, &line);
 }
 
-/* As verify_all(). */
-static bool compact_all(struct data *data, unsigned dead_percent, struct compact_report *sum) {
-    bool is_good = true;
-    for (size_t i = 0; i < instance_volumes_count(data->instance); i++) {
-        struct instance_volume volume;
-        struct compact_report report = {0};
-        struct err_detail detail = {0};
-        instance_volume(data->instance, i, &volume);
-        if (volume.volume == NULL) {
-            is_good = is_good && volume.is_remote;
-            continue;
-        }
-        enum err err = compact_volume(volume.volume, dead_percent, &report, &detail);
-        if (err != ERR_OK) {
-            cli_fail(data->cli, "compact: volume %u: %s", volume.number, err_detail_text(&detail, err));
-            is_good = false;
-            continue;
-        }
-        sum->segments_count += report.segments_count;
-        sum->dropped_count += report.dropped_count;
-        sum->kept_count += report.kept_count;
-        sum->freed_size += report.freed_size;
-    }
-    return is_good;
+struct compaction {
+    unsigned dead_percent;
+    struct compact_report sum;
+};
+
+static enum err compact_one(void *context, const struct instance_volume *volume, struct err_detail *detail) {
+    struct compaction *compaction = context;
+    struct compact_report report = {0};
+    enum err err = compact_volume(volume->volume, compaction->dead_percent, &report, detail);
+    compaction->sum.segments_count += report.segments_count;
+    compaction->sum.dropped_count += report.dropped_count;
+    compaction->sum.kept_count += report.kept_count;
+    compaction->sum.freed_size += report.freed_size;
+    return err;
 }
 
-int store_compact(struct cli *cli, const struct store_options *options, char **arguments,
-                  size_t arguments_count) {
-    (void)arguments;
-    (void)arguments_count;
+int store_compact(struct cli *cli, const struct store_options *options) {
     struct data data;
     int status = data_open(&data, cli, options->data, DATA_MAINTAIN);
     if (status != CLI_DONE) {
         return status;
     }
     data_tell_remote(&data);
-    struct compact_report sum = {0};
-    bool is_good = compact_all(&data, (unsigned)options->dead, &sum);
-    print_compacted(cli, options->json, &sum);
+    struct compaction compaction = {.dead_percent = (unsigned)options->dead};
+    bool is_good = visit_volumes(&data, "compact", compact_one, &compaction);
+    print_compacted(cli, options->json, &compaction.sum);
     data_close(&data);
     return is_good ? CLI_DONE : CLI_FAILED;
 }
@@ -266,15 +250,11 @@ static void print_rebuilt(struct cli *cli, bool json, const struct volume_recove
     buf_put_string(&out, "\ntime         ");
     value_put_duration(&out, elapsed_us);
     buf_put_byte(&out, '\n');
-    fwrite(out.data, 1, out.size, cli->out);
-    buf_done(&out);
+    cli_write(cli, &out);
 }
 
 /* Opening did it. */
-int store_reindex(struct cli *cli, const struct store_options *options, char **arguments,
-                  size_t arguments_count) {
-    (void)arguments;
-    (void)arguments_count;
+int store_reindex(struct cli *cli, const struct store_options *options) {
     struct data data;
     struct volume_recovery sum = {0};
     bool is_good = true;

@@ -188,20 +188,21 @@ static int print_lines(struct printer *printer) {
                : CLI_DONE;
 }
 
-static int print_all(struct printer *printer, char **arguments, size_t arguments_count) {
-    if (arguments_count == 0) {
+static int print_all(struct printer *printer) {
+    const struct cli *cli = printer->cli;
+    if (cli->arguments_count == 0) {
         int status = print_lines(printer);
         if (status != CLI_DONE) {
             return status;
         }
     }
-    for (size_t i = 0; i < arguments_count; i++) {
-        url_print_url(printer, bytes_of_string(arguments[i]));
+    for (size_t i = 0; i < cli->arguments_count; i++) {
+        url_print_url(printer, bytes_of_string(cli->arguments[i]));
     }
     return printer->invalid_count > 0 ? CLI_FAILED : CLI_DONE;
 }
 
-static int url_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+static int url_run(struct cli *cli, const void *values) {
     const struct url_options *options = values;
     struct url base;
     url_init(&base);
@@ -220,7 +221,7 @@ static int url_run(struct cli *cli, const void *values, char **arguments, size_t
                            detail.offset);
     } else {
         printer.base = options->base == NULL ? NULL : &base;
-        status = print_all(&printer, arguments, arguments_count);
+        status = print_all(&printer);
     }
     json_done(&printer.lines);
     buf_done(&printer.line);

@@ -9,9 +9,7 @@ struct version_options {
     bool json;
 };
 
-static int version_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
-    (void)arguments;
-    (void)arguments_count;
+static int version_run(struct cli *cli, const void *values) {
     const struct version_options *options = values;
     const char *openssl = OpenSSL_version(OPENSSL_VERSION);
     if (options->json) {

@@ -57,12 +57,12 @@ static const struct option options[] = {
 static const struct seen defaults = {.number = 7, .text = "none"};
 
 /* Writes what it got, so that the tests can compare text. */
-static int probe_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+static int probe_run(struct cli *cli, const void *values) {
     const struct seen *seen = values;
     fprintf(cli->out, "%d %ju %ju %ju %s %s |", seen->flag, (uintmax_t)seen->number, (uintmax_t)seen->size,
             (uintmax_t)seen->duration_us, seen->text, colours[seen->choice]);
-    for (size_t i = 0; i < arguments_count; i++) {
-        fprintf(cli->out, " %s", arguments[i]);
+    for (size_t i = 0; i < cli->arguments_count; i++) {
+        fprintf(cli->out, " %s", cli->arguments[i]);
     }
     return CLI_DONE;
 }

@@ -306,6 +306,9 @@ struct instance_session *instance_session_new(struct instance *instance) {
 }
 
 void instance_session_free(struct instance_session *session) {
+    if (session == NULL) {
+        return;
+    }
     for (size_t i = 0; i < session->instance->slots_count + OTHERS_COUNT; i++) {
         struct backend_session *backend = session->sessions[i];
         if (backend != NULL) {
