@@ -131,7 +131,8 @@ static enum err read_text(struct export_wacz *wacz, const struct capture *captur
         content_put(&wacz->content, body, NULL) == ERR_OK) {
         (void)!content_finish(&wacz->content, NULL);
     }
-    text_start(wacz->text, fields_get(&record->payload.head.fields, BYTES("Content-Type")));
+    char joined[HTTP_TYPE_SIZE_MAX];
+    text_start(wacz->text, http_content_type(&record->payload.head.fields, joined));
     err = text_feed(wacz->text, buf_bytes(&wacz->html));
     return err == ERR_OK ? text_finish(wacz->text) : err;
 }

@@ -2,6 +2,7 @@
 
 #include "base/utc.h"
 #include "http/message/http_head.h"
+#include "web/type/mime_type.h"
 
 enum {
     VERSION_DIGITS_MAX = 2,
@@ -221,5 +222,6 @@ bool warc_record_is_start(struct bytes text) {
 }
 
 bool warc_record_is_http(const struct warc_record *record) {
-    return bytes_equal_ignore_case(http_mime(record->content_type), BYTES("application/http"));
+    struct mime_type type;
+    return mime_type_extract(&type, record->content_type) && mime_type_is(&type, "application/http");
 }

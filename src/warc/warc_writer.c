@@ -4,6 +4,7 @@
 
 #include "base/hex.h"
 #include "base/utc.h"
+#include "web/type/mime_type.h"
 
 enum { PIECE_SIZE = 64 << 10 };
 
@@ -165,7 +166,8 @@ static void hash_piece(struct warc_writer *writer, bool wants_payload, struct by
 static enum err hash_block(struct warc_writer *writer, const struct warc_draft *draft,
                            struct warc_written *written, struct err_detail *detail) {
     bool wants_payload = has_payload(draft) && draft->payload_sha256 == NULL;
-    bool is_http = bytes_equal_ignore_case(http_mime(content_type(draft)), BYTES("application/http"));
+    struct mime_type type;
+    bool is_http = mime_type_extract(&type, content_type(draft)) && mime_type_is(&type, "application/http");
     if (has_payload(draft) && draft->payload_sha256 != NULL && !is_http) {
         /* The payload is the block: nothing is hashed twice. */
         memcpy(written->payload_sha256, draft->payload_sha256, SHA256_SIZE);

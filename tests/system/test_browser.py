@@ -181,9 +181,9 @@ def served(program, archive):
     process.wait(120)
 
 
-def run_script(npm, name, **config):
+def run_script(npm, name, timeout=180, **config):
     config["chromium"] = shutil.which("chromium")
-    result = subprocess.run(["node", name, json.dumps(config)], cwd=npm, capture_output=True, text=True, timeout=180)
+    result = subprocess.run(["node", name, json.dumps(config)], cwd=npm, capture_output=True, text=True, timeout=timeout)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return result.stdout
 

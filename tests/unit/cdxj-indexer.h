@@ -38,6 +38,7 @@ struct cdxj_indexer {
     struct canon canon;
     struct buf key;
     char digest[64]; /* base32 */
+    struct mime_type type;
 };
 
 static void cdxj_indexer_done(struct cdxj_indexer *indexer) {
@@ -74,6 +75,7 @@ static void cdxj_indexer_open(struct cdxj_indexer *indexer, struct source *sourc
 }
 
 static bool cdxj_indexer_is_capture(const struct warc_record *record) {
+    struct mime_type type;
     switch (record->type) {
     case WARC_TYPE_RESPONSE:
     case WARC_TYPE_REVISIT:
@@ -81,7 +83,8 @@ static bool cdxj_indexer_is_capture(const struct warc_record *record) {
         return true;
     case WARC_TYPE_RESOURCE:
     case WARC_TYPE_METADATA:
-        return !bytes_equal_ignore_case(http_mime(record->content_type), BYTES("application/warc-fields"));
+        return !mime_type_extract(&type, record->content_type) ||
+               !mime_type_is(&type, "application/warc-fields");
     default:
         return false;
     }
@@ -150,16 +153,16 @@ static struct bytes cdxj_indexer_computed_digest(struct cdxj_indexer *indexer) {
     return bytes_of_string(base32_encode(bytes_of(digest.value, digest.size), indexer->digest));
 }
 
-static struct bytes cdxj_indexer_mime_of(const struct cdxj_indexer *indexer) {
+static struct bytes cdxj_indexer_mime_of(struct cdxj_indexer *indexer) {
     const struct warc_record *record = &indexer->reader.record;
     if (record->type == WARC_TYPE_REVISIT) {
         return BYTES("warc/revisit");
     }
     const struct http_head *head = &indexer->payload.head;
     bool is_http = head->state == HTTP_HEAD_WHOLE;
-    struct bytes mime =
-        http_mime(is_http ? fields_get(&head->fields, BYTES("Content-Type")) : record->content_type);
-    return mime.size > 0 ? mime : BYTES("unk");
+    bool is_type = is_http ? http_type(&head->fields, &indexer->type)
+                           : mime_type_extract(&indexer->type, record->content_type);
+    return is_type ? mime_type_essence(&indexer->type) : BYTES("unk");
 }
 
 static enum err cdxj_indexer_make_entry(struct cdxj_indexer *indexer, struct err_detail *detail) {

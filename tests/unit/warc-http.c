@@ -1,9 +1,11 @@
 #include "warc/payload.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "unit.h"
+#include "web/type/mime_type.h"
 
 /* The payload of the block, fed in pieces of piece_size. */
 static void collect(struct payload *payload, struct bytes block, bool is_http, size_t piece_size,
@@ -155,15 +157,50 @@ static void keeps_the_first_fields_of_too_many(void **state) {
     buf_done(&text);
 }
 
-static void cuts_parameters_off_a_mime_type(void **state) {
+static void several_types_are_one_header(void **state) {
     (void)state;
-    assert_bytes_equal(http_mime(BYTES("text/html; charset=utf-8")), BYTES("text/html"));
-    assert_bytes_equal(http_mime(BYTES(" image/png ")), BYTES("image/png"));
-    assert_bytes_equal(http_mime(BYTES("text/html;")), BYTES("text/html"));
-    assert_int_equal(http_mime(BYTES("")).size, 0);
-    assert_int_equal(http_mime(BYTES("; charset=x")).size, 0);
-    assert_int_equal(http_mime(BYTES("text html")).size, 0);
-    assert_int_equal(http_mime(BYTES("text/\xff")).size, 0);
+    static const struct {
+        const char *head;
+        const char *essence;
+    } cases[] = {
+        {"HTTP/1.1 200 OK\r\n\r\n", ""},
+        {"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n", "image/png"},
+        {"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nX: y\r\ncontent-type: text/html\r\n\r\n",
+         "text/html"},
+        {"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Type: x\r\nContent-Type:\r\n\r\n",
+         "text/html"},
+        {"HTTP/1.1 200 OK\r\nContent-Type: image/png;x=\"\r\nContent-Type: text/html\r\n\r\n", "image/png"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct http_head head;
+        struct mime_type type;
+        struct bytes input = bytes_of_string(cases[i].head);
+        assert_int_equal(http_head_init(&head), ERR_OK);
+        http_head_start(&head);
+        http_head_feed(&head, &input);
+        assert_int_equal(http_type(&head.fields, &type), cases[i].essence[0] != '\0');
+        assert_string_equal(type.essence, cases[i].essence);
+        http_head_done(&head);
+    }
+}
+
+static void joined_types_are_cut_off(void **state) {
+    (void)state;
+    static char text[4 * HTTP_TYPE_SIZE_MAX];
+    char joined[HTTP_TYPE_SIZE_MAX];
+    struct http_head head;
+    size_t size = (size_t)snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\n");
+    for (int i = 0; i < 3; i++) {
+        size += (size_t)snprintf(text + size, sizeof text - size, "Content-Type: %0*d\r\n",
+                                 HTTP_TYPE_SIZE_MAX - 200, 0);
+    }
+    snprintf(text + size, sizeof text - size, "\r\n");
+    struct bytes input = bytes_of_string(text);
+    assert_int_equal(http_head_init(&head), ERR_OK);
+    http_head_start(&head);
+    http_head_feed(&head, &input);
+    assert_int_equal(http_content_type(&head.fields, joined).size, HTTP_TYPE_SIZE_MAX);
+    http_head_done(&head);
 }
 
 int main(void) {
@@ -174,7 +211,8 @@ int main(void) {
         cmocka_unit_test(passes_wrong_chunks_through),
         cmocka_unit_test(reads_status_and_fields),
         cmocka_unit_test(keeps_the_first_fields_of_too_many),
-        cmocka_unit_test(cuts_parameters_off_a_mime_type),
+        cmocka_unit_test(several_types_are_one_header),
+        cmocka_unit_test(joined_types_are_cut_off),
     };
     return cmocka_run_group_tests_name("warc-http", tests, NULL, NULL);
 }

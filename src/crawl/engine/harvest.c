@@ -13,6 +13,7 @@
 #include "warc/content.h"
 #include "warc/warc_record.h"
 #include "web/html/links.h"
+#include "web/type/mime_type.h"
 #include "web/url/surt.h"
 
 enum { LINKS_FIRST_MAX = 64 };
@@ -226,7 +227,8 @@ static void harvest_find_links(struct harvest *harvest, struct bytes head, const
         harvest_read_sitemap(harvest, head);
         return;
     }
-    struct bytes content_type = fields_get(fields, BYTES("Content-Type"));
+    char joined[HTTP_TYPE_SIZE_MAX];
+    struct bytes content_type = http_content_type(fields, joined);
     if (links_format_of(content_type) == LINKS_NONE) {
         return;
     }
@@ -280,8 +282,9 @@ static void harvest_describe(struct harvest *harvest, int64_t time_us, uint16_t 
     struct trip *trip = harvest->trip;
     const struct fields *fields = &harvest->payload.head.fields;
     const struct frontier_url *url = trip->url;
-    struct bytes mime = http_mime(fields_get(fields, BYTES("Content-Type")));
-    snprintf(trip->mime, sizeof trip->mime, "%.*s", BYTES_ARG(mime));
+    struct mime_type type;
+    (void)http_type(fields, &type);
+    snprintf(trip->mime, sizeof trip->mime, "%.*s", (int)sizeof trip->mime - 1, type.essence);
     trip->outcome = (struct frontier_outcome){
         .state = FRONTIER_DONE,
         .time_us = time_us,

@@ -1,4 +1,5 @@
 #include "http/message/http_head.h"
+#include "web/type/mime_type.h"
 
 enum { FIRST_LINE_SIZE_MIN = 5 }; /* "HTTP/" */
 
@@ -261,17 +262,34 @@ bool http_has_controls(struct bytes text) {
     return false;
 }
 
-struct bytes http_mime(struct bytes content_type) {
-    struct bytes mime = bytes_trim(bytes_slice(content_type, 0, bytes_find_byte(content_type, ';')));
-    for (size_t i = 0; i < mime.size; i++) {
-        if (mime.data[i] <= ' ' || mime.data[i] >= 0x7f) {
-            return bytes_of(NULL, 0);
+struct bytes http_content_type(const struct fields *fields, char out[HTTP_TYPE_SIZE_MAX]) {
+    struct bytes name = BYTES("Content-Type");
+    const struct field *field = fields_find(fields, name, NULL);
+    const struct field *next = field == NULL ? NULL : fields_find(fields, name, field);
+    if (next == NULL) {
+        return field == NULL ? bytes_of(NULL, 0) : field->value;
+    }
+    size_t size = 0;
+    for (; field != NULL; field = fields_find(fields, name, field)) {
+        size_t room = HTTP_TYPE_SIZE_MAX - size;
+        size_t taken = field->value.size < room ? field->value.size : room;
+        if (taken > 0) {
+            memcpy(out + size, field->value.data, taken);
+        }
+        size += taken;
+        if (size < HTTP_TYPE_SIZE_MAX) {
+            out[size++] = ',';
         }
     }
-    return mime.size == 0 ? bytes_of(NULL, 0) : mime;
+    return bytes_of(out, size);
 }
 
-bool http_is_html(struct bytes mime) {
-    static const char *const types[] = {"text/html", "application/xhtml+xml", NULL};
-    return bytes_is_one_of(mime, types);
+bool http_type(const struct fields *fields, struct mime_type *ret_type) {
+    char joined[HTTP_TYPE_SIZE_MAX];
+    return mime_type_extract(ret_type, http_content_type(fields, joined));
+}
+
+bool http_is_html(struct bytes content_type) {
+    struct mime_type type;
+    return mime_type_extract(&type, content_type) && mime_type_is_html(&type);
 }

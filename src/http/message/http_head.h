@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "http/message/fields.h"
 #include "http/message/http_rules.h"
+#include "web/type/mime_type.h"
 
 enum { HTTP_HEAD_SIZE_MAX = 64 << 10, HTTP_METHOD_SIZE_MAX = 32 /* STRICT */ };
 
@@ -93,10 +94,18 @@ bool http_is_token(struct bytes text);
 /* Has it bytes that no value of a field may have? */
 bool http_has_controls(struct bytes text);
 
-/* "text/html" of "text/html; charset=utf-8"; {NULL, 0} if nothing of it is usable. */
-struct bytes http_mime(struct bytes content_type);
+enum { HTTP_TYPE_SIZE_MAX = 1024 };
+
+/*
+ * The whole header Content-Type, for mime_type_extract(): the value of the field; if there are several, all
+ * of them joined by commas in out, cut off at its size. Empty if there is none.
+ */
+struct bytes http_content_type(const struct fields *fields, char out[HTTP_TYPE_SIZE_MAX]);
+
+/* What it says. False, and no type, if that is none. */
+bool http_type(const struct fields *fields, struct mime_type *ret_type);
 
 /* Is that the type of a page, HTML or XHTML? */
-bool http_is_html(struct bytes mime);
+bool http_is_html(struct bytes content_type);
 
 #endif

@@ -47,8 +47,9 @@ struct bytes offers_title_find(struct offers_title *title, const struct document
         content_start(&title->content, document->head, HTML_SIZE_MAX, &title->sink, NULL) != ERR_OK) {
         return nothing;
     }
-    struct bytes content_type = fields_get(&title->content.payload.head.fields, BYTES("Content-Type"));
-    if (!http_is_html(http_mime(content_type))) {
+    char joined[HTTP_TYPE_SIZE_MAX];
+    struct bytes content_type = http_content_type(&title->content.payload.head.fields, joined);
+    if (!http_is_html(content_type)) {
         return nothing;
     }
     text_start(title->text, content_type);

@@ -5,6 +5,7 @@
 #include "node/crowd/crowd_reader.h"
 #include "node/reading/ring_reader_state.h"
 #include "store/instance/record.h"
+#include "web/type/mime_type.h"
 
 /* ---- the crowd, if the holders are busy, silent or slow ---- */
 
@@ -72,11 +73,10 @@ enum err ring_reader_crowd_fetch(struct ring_reader_session *session,
 
 /* ---- a listing of what can be had ---- */
 
-/* As a volume would list it; the type is in *head. */
+/* As a volume would list it; its type is in *type. */
 static enum err url_describe(const struct captured *captured, struct bytes surt, struct payload *head,
-                             struct capture *ret_capture) {
+                             struct mime_type *type, struct capture *ret_capture) {
     const struct document *document = &captured->document;
-    struct bytes type = document->content_type;
     *ret_capture = (struct capture){
         .surt = surt,
         .time_us = document->time_us,
@@ -88,10 +88,11 @@ static enum err url_describe(const struct captured *captured, struct bytes surt,
     if (document->head.size > 0) {
         (void)record_split(head, document->head);
         ret_capture->status = head->head.status;
-        type = fields_get(&head->head.fields, BYTES("Content-Type"));
+        (void)http_type(&head->head.fields, type);
+    } else {
+        (void)mime_type_extract(type, document->content_type);
     }
-    struct bytes mime = http_mime(type);
-    ret_capture->mime = mime.size <= INDEX_MIME_SIZE_MAX ? mime : bytes_of(NULL, 0);
+    ret_capture->mime = mime_type_essence(type);
     return index_can_hold(ret_capture) ? ERR_OK : ERR_INVALID;
 }
 
@@ -125,6 +126,7 @@ static enum err ring_reader_crowd_list(struct ring_reader_session *session, stru
     struct obtained obtained;
     struct ring_reader_member member;
     struct payload head;
+    struct mime_type type;
     enum err err = obtain_near(session, surt, listing->wished_us, &obtained);
     if (err == ERR_OK) {
         err = payload_init(&head);
@@ -132,7 +134,7 @@ static enum err ring_reader_crowd_list(struct ring_reader_session *session, stru
     if (err != ERR_OK) {
         return err;
     }
-    err = url_describe(&obtained.captured, surt, &head, &member.capture);
+    err = url_describe(&obtained.captured, surt, &head, &type, &member.capture);
     if (err == ERR_OK) {
         member.key = obtained.key;
         member.number = ring_reader_number(&session->sha256, &member.key);

@@ -405,7 +405,8 @@ static enum err read_own(struct archive_reader *reader, const struct capture *ca
 }
 
 /* What the server said: with this capture, or with the original if it said only that nothing had changed. */
-static void archive_describe(const struct archive_part *part, struct archive_record *out) {
+static void archive_describe(struct archive_reader *reader, const struct archive_part *part,
+                             struct archive_record *out) {
     static const struct fields no_fields = {.count = 0};
     const struct record *record = &part->record;
     out->is_http = record->head.size > 0;
@@ -413,7 +414,7 @@ static void archive_describe(const struct archive_part *part, struct archive_rec
     out->fields = out->is_http ? &record->payload.head.fields : &no_fields;
     out->status = out->is_http ? record->payload.head.status : 200;
     out->content_type =
-        out->is_http ? fields_get(out->fields, BYTES("Content-Type")) : record->header.content_type;
+        out->is_http ? http_content_type(out->fields, reader->type) : record->header.content_type;
 }
 
 /* Only revisits have theirs elsewhere; the others need not be looked up, unless documents were removed. */
@@ -449,7 +450,7 @@ enum err archive_open(struct archive_reader *reader, const struct capture *captu
     out.block.size = out.body.size;
     out.header = &reader->own->record.header;
     out.is_not_modified = out.is_revisit && record_is_not_modified(out.header);
-    archive_describe(out.is_not_modified ? reader->original : reader->own, &out);
+    archive_describe(reader, out.is_not_modified ? reader->original : reader->own, &out);
     *ret_record = out;
     return ERR_OK;
 }

@@ -153,7 +153,7 @@ struct archive_record {
     uint16_t status;             /* of HTTP; 200 if it is not HTTP. For a "not modified": the original's */
     struct bytes head;           /* the HTTP head of this capture; for a "not modified": the original's */
     const struct fields *fields; /* of the head; empty if it is not HTTP */
-    struct bytes content_type;   /* of the head, or of the resource record; may be empty */
+    struct bytes content_type;   /* of the head, all fields of it, or of the resource record; may be empty */
     struct bytes body;           /* without chunks; content encodings as received; empty for an empty body */
     bool is_http;
     bool is_revisit;

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "base/scratch.h"
+#include "http/message/http_head.h"
 #include "replay/archive/archive.h"
 #include "run/turnstile.h"
 #include "web/url/canon.h"
@@ -72,6 +73,7 @@ struct archive_reader {
     struct archive_lost lost;
     struct archive_part *own;      /* NULL until something is read */
     struct archive_part *original; /* of a revisit; likewise */
+    char type[HTTP_TYPE_SIZE_MAX]; /* of the record that was opened, if it has several */
     void *extra;
     void (*free_extra)(void *extra);
 };

@@ -4,6 +4,7 @@
 #include "web/html/html.h"
 #include "web/html/transcode.h"
 #include "web/html/tree.h"
+#include "web/type/mime_type.h"
 
 enum { PIECE_SIZE = 64 << 10 };
 
@@ -48,20 +49,15 @@ void pages_content_done(struct pages_content *content) {
     buf_done(&content->text);
 }
 
-static struct bytes mime_of(const struct pages_content *content) {
-    return http_mime(content->record.content_type);
-}
-
 bool pages_content_is_html(const struct pages_content *content) {
-    return http_is_html(mime_of(content));
+    return http_is_html(content->record.content_type);
 }
 
 bool pages_content_is_text(const struct pages_content *content) {
-    struct bytes mime = mime_of(content);
-    return pages_content_is_html(content) ||
-           (mime.size > 5 && bytes_starts_with_ignore_case(mime, BYTES("text/"))) ||
-           bytes_ends_with(mime, BYTES("json")) || bytes_ends_with(mime, BYTES("xml")) ||
-           bytes_ends_with(mime, BYTES("javascript"));
+    struct mime_type type;
+    (void)mime_type_extract(&type, content->record.content_type);
+    return mime_type_begins(&type, "text/") || mime_type_is_xml(&type) || mime_type_is_script(&type) ||
+           bytes_ends_with(mime_type_essence(&type), BYTES("json"));
 }
 
 enum err pages_content_put_utf8(const struct pages_content *content, struct buf *out) {
@@ -74,7 +70,7 @@ enum err pages_content_put_utf8(const struct pages_content *content, struct buf 
     }
     transcode_init(&transcode);
     transcode_start(&transcode,
-                    encoding_detect(encoding_of_label(encoding_charset(content->record.content_type)), head,
+                    encoding_detect(encoding_of_type(content->record.content_type), head,
                                     pages_content_is_html(content) ? ENCODING_HTML : ENCODING_TEXT));
     enum err err = transcode_put(&transcode, out, text);
     transcode_done(&transcode);

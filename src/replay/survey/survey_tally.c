@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/utc.h"
+#include "http/message/http_head.h"
 
 enum { NAMES_SIZE_MAX = 64 << 20, SNAPSHOT_SIZE_MAX = 128 << 20, STATUS_OK = 200 };
 
@@ -229,9 +230,7 @@ void survey_tally_settle(struct survey_tally *tally) {
 
 static bool tally_is_page(const struct capture *capture) {
     return capture->status == STATUS_OK && capture->surt.size <= SURVEY_URL_SIZE_MAX &&
-           capture->url.size <= SURVEY_URL_SIZE_MAX &&
-           (bytes_equal(capture->mime, BYTES("text/html")) ||
-            bytes_equal(capture->mime, BYTES("application/xhtml+xml")));
+           capture->url.size <= SURVEY_URL_SIZE_MAX && http_is_html(capture->mime);
 }
 
 static void tally_put_page(struct survey_tally *tally, size_t index, const struct capture *capture) {

@@ -14,6 +14,8 @@ enum {
     VALUE_SIZE_MAX = 1024,
     REFERENCE_SIZE_MAX = 4096,
     ETAG_DIGEST_SIZE = 16,
+    ETAG_VERSION =
+        2, /* one more whenever types or policies change: copies with the old ones must not live on */
     SOURCE_SIZE_MAX = INSTANCE_ORIGIN_SIZE_MAX + 16,
 };
 
@@ -149,12 +151,12 @@ void wayback_etag(const struct wayback *wayback, bool is_rewritten, char out[WAY
     char digest[2 * ETAG_DIGEST_SIZE + 1];
     hex_encode(bytes_of(wayback->capture.digest, ETAG_DIGEST_SIZE), digest);
     if (!is_rewritten) {
-        snprintf(out, WAYBACK_ETAG_SIZE_MAX, "\"%s\"", digest);
+        snprintf(out, WAYBACK_ETAG_SIZE_MAX, "\"%d-%s\"", ETAG_VERSION, digest);
         return;
     }
     /* The secret is in the references; so much of it gives none of it away. */
     const struct asset *script = assets_find(BYTES("replay.js"));
-    snprintf(out, WAYBACK_ETAG_SIZE_MAX, "\"%s-%s-%d-%.4s-%s\"", digest, wayback->around,
+    snprintf(out, WAYBACK_ETAG_SIZE_MAX, "\"%d-%s-%s-%d-%.4s-%s\"", ETAG_VERSION, digest, wayback->around,
              (int)wayback->path->as, wayback->is_ours ? wayback->replay->frame_key : "",
              script != NULL ? script->mark : "");
 }

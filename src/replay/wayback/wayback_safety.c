@@ -5,32 +5,29 @@
 #include "base/hex.h"
 #include "http/message/http_head.h"
 #include "warc/warc_id.h"
+#include "web/type/mime_type.h"
 
 enum { HOST_SIZE_MAX = 255, POLICY_SIZE_MAX = 2048 };
 
 /* ---- types ---- */
 
-enum wayback_danger wayback_danger_of(struct bytes content_type) {
-    static const char *const inert[] = {"image/",           "audio/",
-                                        "video/",           "font/",
-                                        "application/font", "application/x-font",
-                                        "application/pdf",  "application/vnd.ms-fontobject"};
-    struct bytes mime = http_mime(content_type);
-    char lower[INDEX_MIME_SIZE_MAX + 1];
-    size_t size = mime.size < sizeof lower - 1 ? mime.size : sizeof lower - 1;
-    for (size_t i = 0; i < size; i++) {
-        lower[i] = (char)byte_lower(mime.data[i]);
-    }
-    lower[size] = '\0';
-    if (strstr(lower, "xml") != NULL) { /* SVG runs scripts */
+enum wayback_danger wayback_danger_of(const struct mime_type *type) {
+    static const char *const inert[] = {"image/",
+                                        "audio/",
+                                        "video/",
+                                        "font/",
+                                        "application/font",
+                                        "application/x-font",
+                                        "application/vnd.ms-fontobject"};
+    if (bytes_find(mime_type_essence(type), BYTES("xml")) < strlen(type->essence)) { /* SVG runs scripts */
         return WAYBACK_ACTIVE;
     }
     for (size_t i = 0; i < sizeof inert / sizeof *inert; i++) {
-        if (strncmp(lower, inert[i], strlen(inert[i])) == 0) {
+        if (mime_type_begins(type, inert[i])) {
             return WAYBACK_INERT;
         }
     }
-    return WAYBACK_ACTIVE;
+    return mime_type_is(type, "application/pdf") ? WAYBACK_PDF : WAYBACK_ACTIVE;
 }
 
 /* ---- the secret ---- */
@@ -99,23 +96,25 @@ static void add_active_policy(struct http_request *request, bool is_mute) {
 }
 
 /*
- * Types that browsers never take for a page. Without a sandbox, because Chromium's PDF viewer does not run in
- * one; media documents load themselves, so they may load from here. nosniff is right for these only: archived
- * sites rely on scripts and styles of wrong types being guessed.
+ * Types that browsers never take for a page; if one did, the sandbox would hold it. PDF goes without, because
+ * Chromium's viewer does not run in one. Media documents load themselves, so they may load from here.
  */
-static void add_inert_policy(struct http_request *request) {
-    http_add_header(
-        request, "Content-Security-Policy",
-        "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'; object-src 'self'");
-    http_add_header(request, "X-Content-Type-Options", "nosniff");
+static void add_inert_policy(struct http_request *request, bool has_sandbox) {
+    char policy[POLICY_SIZE_MAX];
+    snprintf(policy, sizeof policy,
+             "%sdefault-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'; "
+             "object-src 'self'; form-action 'none'; base-uri 'none'",
+             has_sandbox ? "sandbox; " : "");
+    http_add_header(request, "Content-Security-Policy", policy);
 }
 
 void wayback_add_safety(struct http_request *request, enum wayback_danger danger, bool is_alone) {
-    if (danger != WAYBACK_INERT) {
-        add_active_policy(request, is_alone || danger == WAYBACK_MUTE);
+    if (danger == WAYBACK_INERT || danger == WAYBACK_PDF) {
+        add_inert_policy(request, danger == WAYBACK_INERT);
     } else {
-        add_inert_policy(request);
+        add_active_policy(request, is_alone || danger == WAYBACK_MUTE);
     }
+    http_add_header(request, "X-Content-Type-Options", "nosniff"); /* wayback_type.h guesses in their place */
     http_add_header(request, "Referrer-Policy", "no-referrer");
     if (is_alone) {
         http_add_header(request, "Cross-Origin-Opener-Policy", "same-origin");

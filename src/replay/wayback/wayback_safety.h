@@ -22,16 +22,18 @@
 #define MNEMON_REPLAY_WAYBACK_WAYBACK_SAFETY_H
 
 #include "replay/site/replay.h"
+#include "web/type/mime_type.h"
 
 enum wayback_danger {
-    WAYBACK_INERT,  /* images, media, fonts, PDF: nothing in them runs as a script of the page */
+    WAYBACK_INERT,  /* images, media, fonts: nothing in them runs as a script of the page */
+    WAYBACK_PDF,    /* likewise, and Chromium shows it only without a sandbox */
     WAYBACK_ACTIVE, /* anything else: it may run scripts, or be made to */
     WAYBACK_MUTE,   /* likewise, but web/replay.js is not in it: no script of it runs if it is shown as a page
                      */
 };
 
-/* The danger of a Content-Type; an empty one is active. */
-enum wayback_danger wayback_danger_of(struct bytes content_type);
+/* The danger of a type; none at all is active. */
+enum wayback_danger wayback_danger_of(const struct mime_type *type);
 
 /* Make the secret of this process. */
 void wayback_make_key(struct replay *replay);

@@ -4,6 +4,7 @@
 #include "replay/site/sheet.h"
 #include "replay/wayback/wayback_state.h"
 #include "web/html/encoding.h"
+#include "web/type/mime_type.h"
 
 enum { FEED_SIZE = 64 << 10 };
 
@@ -55,6 +56,10 @@ static enum err serve_redirect(struct wayback *wayback) {
 }
 
 /* ---- rewriting ---- */
+
+static struct bytes head_of(struct bytes body) {
+    return bytes_slice(body, 0, body.size < ENCODING_HEAD_SIZE ? body.size : ENCODING_HEAD_SIZE);
+}
 
 static enum err put_output(void *context, struct bytes piece) {
     return scratch_put(context, piece);
@@ -109,22 +114,22 @@ static enum err rewrite_body(struct wayback *wayback, const struct rewrite_place
     return err == ERR_OK ? rewrite_finish(kit->rewrite) : err;
 }
 
+/* "text/html; charset=…" */
+static void format_type(const struct mime_type *type, const char *charset, char out[WAYBACK_TYPE_SIZE_MAX]) {
+    snprintf(out, WAYBACK_TYPE_SIZE_MAX, "%s%s%s", type->essence, charset[0] != '\0' ? "; charset=" : "",
+             charset);
+}
+
 /*
  * The encoding made explicit: the <meta> that says so may come too late behind our script, and what comes out
  * may be in another than what went in. Where nothing says it, the browser may guess as it did.
  */
-static void make_type(const struct wayback *wayback, char out[WAYBACK_TYPE_SIZE_MAX]) {
-    struct bytes stated = wayback->record.content_type;
-    struct bytes mime = http_mime(stated);
+static void format_rewritten_type(const struct wayback *wayback, const struct mime_type *type,
+                                  char out[WAYBACK_TYPE_SIZE_MAX]) {
     const char *charset = rewrite_charset(wayback->kit->rewrite);
-    char plain[WAYBACK_TYPE_SIZE_MAX / 2];
-    if (charset == NULL || mime.size >= sizeof plain ||
-        bytes_equal_ignore_case(encoding_charset(stated), bytes_of_string(charset))) {
-        wayback_clean(stated, out, WAYBACK_TYPE_SIZE_MAX);
-        return;
-    }
-    wayback_clean(mime.size > 0 ? mime : BYTES("text/html"), plain, sizeof plain);
-    snprintf(out, WAYBACK_TYPE_SIZE_MAX, "%s; charset=%s", plain, charset);
+    bool is_as_stated =
+        charset == NULL || bytes_equal_ignore_case(mime_type_charset(type), bytes_of_string(charset));
+    format_type(type, is_as_stated ? type->charset : charset, out);
 }
 
 static void send_output(struct wayback *wayback, unsigned status, const char *type) {
@@ -145,14 +150,17 @@ static bool has_insert(const struct wayback_kit *kit, enum rewrite_format format
 }
 
 /* Scripts run only if ours is the first. */
-static enum wayback_danger danger_of(const struct wayback *wayback, bool is_prepared) {
-    enum wayback_danger danger = wayback_danger_of(wayback->record.content_type);
+static enum wayback_danger danger_of(const struct mime_type *type, bool is_prepared) {
+    enum wayback_danger danger = wayback_danger_of(type);
     return danger == WAYBACK_ACTIVE && !is_prepared ? WAYBACK_MUTE : danger;
 }
 
 /* ERR_LIMIT: it is too large to be rewritten, and nothing was answered. */
 static enum err serve_rewritten(struct wayback *wayback, enum rewrite_format format, unsigned status) {
     struct wayback_kit *kit = wayback->kit;
+    struct mime_type sent =
+        wayback_type_sent(&wayback->stated, wayback_type_asked(wayback->request, wayback->path->as), format,
+                          buf_bytes(&kit->head));
     make_insert(wayback);
     struct rewrite_place place = {
         .prefix = bytes_of_string(wayback->prefix),
@@ -171,12 +179,12 @@ static enum err serve_rewritten(struct wayback *wayback, enum rewrite_format for
     }
     char type[WAYBACK_TYPE_SIZE_MAX];
     char etag[WAYBACK_ETAG_SIZE_MAX];
-    make_type(wayback, type);
+    format_rewritten_type(wayback, &sent, type);
     wayback_etag(wayback, true, etag);
     if (status == STATUS_OK) {
         http_add_header(wayback->request, "ETag", etag);
     }
-    wayback_add_safety(wayback->request, danger_of(wayback, has_insert(kit, format)), wayback->is_top);
+    wayback_add_safety(wayback->request, danger_of(&sent, has_insert(kit, format)), wayback->is_top);
     send_output(wayback, status, type);
     return ERR_OK;
 }
@@ -194,8 +202,12 @@ static enum err serve_stored(struct wayback *wayback, unsigned status, struct er
     if (status == STATUS_PARTIAL && content_range.size > 0) {
         http_add_header(wayback->request, "Content-Range", wayback_clean(content_range, range, sizeof range));
     }
-    wayback_clean(wayback->record.content_type, type, sizeof type);
-    wayback_add_safety(wayback->request, danger_of(wayback, false), wayback->is_top);
+    bool is_coded = wayback_coding(&wayback->record).size > 0;
+    struct mime_type sent =
+        wayback_type_sent(&wayback->stated, wayback_type_asked(wayback->request, wayback->path->as),
+                          REWRITE_AS_IS, is_coded ? bytes_of(NULL, 0) : head_of(wayback->record.body));
+    format_type(&sent, sent.charset, type);
+    wayback_add_safety(wayback->request, danger_of(&sent, false), wayback->is_top);
     return wayback_send_stored(wayback, status, type, detail);
 }
 
@@ -214,10 +226,16 @@ static unsigned status_of(const struct archive_record *record) {
     return record->status;
 }
 
+/* Nothing in images, media, fonts and PDF leads anywhere. */
+static bool wayback_may_rewrite(const struct wayback *wayback) {
+    enum wayback_danger danger = wayback_danger_of(&wayback->stated);
+    return danger != WAYBACK_INERT && danger != WAYBACK_PDF;
+}
+
 /* How the document begins, if it is one that is rewritten. False: it is sent as it is. */
 static bool serve_find_head(struct wayback *wayback, enum err *ret_err) {
     if (wayback->path->as == REWRITE_RAW || wayback->record.body.size > WAYBACK_REWRITE_SIZE_MAX ||
-        wayback_danger_of(wayback->record.content_type) == WAYBACK_INERT ||
+        !wayback_may_rewrite(wayback) ||
         url_parse(&wayback->kit->url, wayback->capture.url, NULL, NULL) != ERR_OK) {
         return false;
     }
@@ -231,14 +249,14 @@ static bool serve_find_head(struct wayback *wayback, enum err *ret_err) {
 
 static enum err serve_document(struct wayback *wayback, struct err_detail *detail) {
     const struct archive_record *record = &wayback->record;
+    wayback->stated = wayback_type_stated(record->content_type);
     unsigned status = status_of(record);
     enum rewrite_format format = REWRITE_AS_IS;
     enum err err = ERR_OK;
     if (status != STATUS_PARTIAL && serve_find_head(wayback, &err)) {
         format = rewrite_format_of(record->content_type, wayback->path->as, buf_bytes(&wayback->kit->head));
     }
-    bool is_page = format == REWRITE_HTML ||
-                   bytes_equal_ignore_case(http_mime(record->content_type), BYTES("application/xhtml+xml"));
+    bool is_page = format == REWRITE_HTML || mime_type_is(&wayback->stated, "application/xhtml+xml");
     if (err == ERR_OK && wayback->is_top && wayback->path->modifier.size == 0 && is_page) {
         return wayback_answer_frame(wayback);
     }

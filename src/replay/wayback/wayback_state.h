@@ -15,6 +15,7 @@
 #include "replay/archive/wayback_path.h"
 #include "replay/site/replay.h"
 #include "replay/wayback/wayback_safety.h"
+#include "replay/wayback/wayback_type.h"
 #include "run/turnstile.h"
 #include "warc/content.h"
 
@@ -69,6 +70,7 @@ struct wayback {
     uint64_t work_size;          /* decoded and rewritten so far */
     bool has_place;              /* in the archive's turnstile */
     struct err_detail undecoded; /* why the document is sent as it is stored */
+    struct mime_type stated;     /* its type, as the server said it */
 };
 
 /* ---- wayback.c ---- */

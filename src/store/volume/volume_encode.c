@@ -5,6 +5,7 @@
 #include "store/volume/volume_record.h"
 #include "store/volume/volume_writer.h"
 #include "warc/warc_writer.h"
+#include "web/type/mime_type.h"
 #include "web/url/surt.h"
 #include "web/url/url.h"
 
@@ -31,7 +32,9 @@ static enum err encode_describe_capture(struct volume_writer *writer, const stru
                                         struct volume_item *item, struct err_detail *detail) {
     struct ledger_entry *entry = &item->entries[0];
     struct bytes url = plan->document->url;
-    struct bytes mime = plan->mime.size <= INDEX_MIME_SIZE_MAX ? plan->mime : bytes_of(NULL, 0);
+    _Static_assert((int)MIME_ESSENCE_SIZE_MAX <= (int)INDEX_MIME_SIZE_MAX,
+                   "the index has room for every type");
+    struct bytes mime = mime_type_essence(&plan->type);
     enum err err = canon_run(&writer->canon, url, detail);
     if (err == ERR_OK) {
         buf_clear(&writer->surt);
@@ -98,7 +101,8 @@ static bool encode_is_incompressible_type(struct bytes mime) {
 static bool encode_is_incompressible(const struct volume_writer *writer, const struct volume_plan *plan) {
     bool is_encoded = plan->document->head.size > 0 &&
                       fields_get(&writer->payload.head.fields, BYTES("Content-Encoding")).size > 0;
-    return !plan->is_duplicate && (is_encoded || encode_is_incompressible_type(plan->mime));
+    return !plan->is_duplicate &&
+           (is_encoded || encode_is_incompressible_type(mime_type_essence(&plan->type)));
 }
 
 /* The URL stands in the original's record alone; the next duplicate of it need not read that again. */

@@ -11,6 +11,7 @@
 #include "warc/unpack.h"
 #include "warc/warc_check.h"
 #include "warc/warc_record.h"
+#include "web/type/mime_type.h"
 
 enum {
     WHOLE_SIZE_MAX =
@@ -291,8 +292,9 @@ static bool reader_skim_header(struct bytes head, struct volume_header *ret_head
             struct bytes digits = bytes_trim(bytes_skip(line, sizeof "Content-Length: " - 1));
             has_length = !has_length && bytes_to_u64(digits, UINT64_MAX, &ret_header->content_length);
         } else if (bytes_starts_with(line, BYTES("Content-Type: "))) {
-            struct bytes mime = http_mime(bytes_skip(line, sizeof "Content-Type: " - 1));
-            ret_header->is_http = bytes_equal_ignore_case(mime, BYTES("application/http"));
+            struct mime_type type;
+            (void)mime_type_extract(&type, bytes_skip(line, sizeof "Content-Type: " - 1));
+            ret_header->is_http = mime_type_is(&type, "application/http");
         }
     }
     return has_length;

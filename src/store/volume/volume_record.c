@@ -4,6 +4,7 @@
 #include "base/utc.h"
 #include "store/volume/volume_state.h"
 #include "warc/warc_digest.h"
+#include "web/type/mime_type.h"
 #include "web/url/surt.h"
 #include "web/url/url.h"
 
@@ -186,11 +187,14 @@ static void record_describe_http(struct volume_scan *scan, const struct warc_rec
                                  struct ledger_entry *entry) {
     bool is_http = warc_record_is_http(record);
     entry->status = is_http ? scan->payload.head.status : 0;
-    struct bytes type =
-        is_http ? fields_get(&scan->payload.head.fields, BYTES("Content-Type")) : record->content_type;
+    struct mime_type type;
+    if (is_http) {
+        (void)http_type(&scan->payload.head.fields, &type);
+    } else {
+        (void)mime_type_extract(&type, record->content_type);
+    }
     buf_clear(&scan->mime);
-    struct bytes mime = http_mime(type);
-    if (entry->surt.size > 0 && mime.size <= INDEX_MIME_SIZE_MAX && buf_put(&scan->mime, mime) == ERR_OK) {
+    if (entry->surt.size > 0 && buf_put(&scan->mime, mime_type_essence(&type)) == ERR_OK) {
         entry->mime = buf_bytes(&scan->mime);
     }
 }

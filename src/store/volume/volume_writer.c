@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "store/volume/volume_writer.h"
+#include "web/type/mime_type.h"
 #include "web/url/url.h"
 
 /* What a document without a type is, here and in the WARC record. */
@@ -50,9 +51,12 @@ static void writer_study(struct volume_writer *writer, struct volume_plan *plan)
     }
     volume_shorten(writer->volume, plan->sha256, plan->digest);
     plan->status = is_http ? writer->payload.head.status : 0;
-    struct bytes plain_type = document->content_type.size > 0 ? document->content_type : BYTES(DEFAULT_TYPE);
-    plan->mime =
-        http_mime(is_http ? fields_get(&writer->payload.head.fields, BYTES("Content-Type")) : plain_type);
+    if (is_http) {
+        (void)http_type(&writer->payload.head.fields, &plan->type);
+    } else {
+        struct bytes type = document->content_type.size > 0 ? document->content_type : BYTES(DEFAULT_TYPE);
+        (void)mime_type_extract(&plan->type, type);
+    }
 }
 
 /* Do the stored bytes equal the document's payload? */

@@ -12,6 +12,7 @@
 #include "base/sha256.h"
 #include "store/volume/volume_state.h"
 #include "warc/payload.h"
+#include "web/type/mime_type.h"
 #include "web/url/canon.h"
 
 enum { VOLUME_URN_SIZE = 80 };
@@ -37,7 +38,7 @@ struct volume_plan {
     bool is_duplicate;
     struct volume_look look; /* at the block of that number */
     uint16_t status;
-    struct bytes mime;     /* in writer->payload or the document */
+    struct mime_type type;
     bool is_bare;          /* not as a capture: only for revisits of it */
     struct location mends; /* the damaged record that it replaces; segment 0: none */
 };

@@ -1,4 +1,5 @@
 #include "web/html/encoding.h"
+#include "web/type/mime_type.h"
 
 enum { LABEL_SIZE_MAX = 32 };
 
@@ -137,26 +138,10 @@ static const struct encoding *encoding_of_xml(struct bytes head) {
     return encoding_of_label(bytes_slice(label, 0, bytes_find_byte(label, quote)));
 }
 
-struct bytes encoding_charset(struct bytes content_type) {
-    struct bytes rest = content_type;
-    struct bytes part;
-    bytes_split(&rest, ';', &part); /* the type itself */
-    while (bytes_split(&rest, ';', &part)) {
-        size_t equals = bytes_find_byte(part, '=');
-        if (equals == part.size ||
-            !bytes_equal_ignore_case(trim(bytes_slice(part, 0, equals)), BYTES("charset"))) {
-            continue;
-        }
-        struct bytes value = trim(bytes_skip(part, equals + 1));
-        bool is_quoted = value.size > 0 && (value.data[0] == '"' || value.data[0] == '\'');
-        if (is_quoted) {
-            uint8_t quote = value.data[0];
-            value = bytes_skip(value, 1);
-            value.size = bytes_find_byte(value, quote);
-        }
-        return value;
-    }
-    return (struct bytes){NULL, 0};
+const struct encoding *encoding_of_type(struct bytes content_type) {
+    struct mime_type type;
+    (void)mime_type_extract(&type, content_type);
+    return encoding_of_label(mime_type_charset(&type));
 }
 
 /*

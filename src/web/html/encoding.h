@@ -28,8 +28,8 @@ const struct encoding *encoding_of_label(struct bytes label);
 /* The encoding that a byte order mark shows and how long the mark is, or NULL. */
 const struct encoding *encoding_of_bom(struct bytes head, size_t *ret_size);
 
-/* The value of the charset parameter of a Content-Type header; empty if there is none. */
-struct bytes encoding_charset(struct bytes content_type);
+/* The encoding that the charset of a Content-Type header names, or NULL. */
+const struct encoding *encoding_of_type(struct bytes content_type);
 
 enum encoding_document { ENCODING_HTML, ENCODING_XML, ENCODING_TEXT };
 

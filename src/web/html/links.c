@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "web/html/refresh.h"
+#include "web/type/mime_type.h"
 #include "web/url/input.h"
 
 /* ---- what was reported ---- */
@@ -144,8 +145,6 @@ static const struct {
     {"application/json", LINKS_JSON},
     {"text/json", LINKS_JSON},
     {"application/manifest+json", LINKS_MANIFEST},
-    {"text/xml", LINKS_XML},
-    {"application/xml", LINKS_XML},
     {"application/vnd.apple.mpegurl", LINKS_PLAYLIST},
     {"application/x-mpegurl", LINKS_PLAYLIST},
     {"application/mpegurl", LINKS_PLAYLIST},
@@ -154,20 +153,20 @@ static const struct {
     {"", LINKS_UNKNOWN},
     {"unknown/unknown", LINKS_UNKNOWN},
     {"application/unknown", LINKS_UNKNOWN},
-    {"*/*", LINKS_UNKNOWN},
 };
 
 enum links_format links_format_of(struct bytes content_type) {
-    struct bytes type = bytes_trim(bytes_slice(content_type, 0, bytes_find_byte(content_type, ';')));
+    struct mime_type type;
+    (void)mime_type_extract(&type, content_type); /* what is no type is unknown */
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        if (bytes_equal_ignore_case(type, bytes_of_string(types[i].type))) {
+        if (mime_type_is(&type, types[i].type)) {
             return types[i].format;
         }
     }
-    if (bytes_ends_with_ignore_case(type, BYTES("+xml"))) {
+    if (mime_type_is_xml(&type)) {
         return LINKS_XML;
     }
-    return bytes_ends_with_ignore_case(type, BYTES("+json")) ? LINKS_JSON : LINKS_NONE;
+    return bytes_ends_with(mime_type_essence(&type), BYTES("+json")) ? LINKS_JSON : LINKS_NONE;
 }
 
 enum links_format links_taken_for(const struct links *links) {
@@ -514,7 +513,7 @@ void links_start(struct links *links, struct bytes content_type, const struct ur
     links->base = base;
     once_clear(&links->once);
     buf_clear(&links->head);
-    links->header_encoding = encoding_of_label(encoding_charset(content_type));
+    links->header_encoding = encoding_of_type(content_type);
     links->encoding = encoding_utf8; /* of header fields */
     buf_clear(&links->inner);
     links->inner_places_count = 0;

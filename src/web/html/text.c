@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "web/html/transcode.h"
 #include "web/html/tree.h"
+#include "web/type/mime_type.h"
 
 enum {
     CONVERT_STEP = 16 << 10,        /* of the page at a time */
@@ -217,9 +218,10 @@ void text_free(struct text *text) {
 }
 
 void text_start(struct text *text, struct bytes content_type) {
-    struct bytes type = bytes_trim(bytes_slice(content_type, 0, bytes_find_byte(content_type, ';')));
-    text->is_xml = bytes_equal_ignore_case(type, BYTES("application/xhtml+xml"));
-    text->header_encoding = encoding_of_label(encoding_charset(content_type));
+    struct mime_type type;
+    (void)mime_type_extract(&type, content_type);
+    text->is_xml = mime_type_is(&type, "application/xhtml+xml");
+    text->header_encoding = encoding_of_label(mime_type_charset(&type));
     text->has_begun = text->in_title = text->has_title = text->has_description = false;
     text->skipped = ELEMENT_OTHER;
     text->err = ERR_OK;

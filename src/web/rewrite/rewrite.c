@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "web/html/links.h"
+#include "web/type/mime_type.h"
 #include "web/url/input.h"
 
 struct rewrite *rewrite_new(void) {
@@ -105,30 +106,26 @@ static bool is_binary(struct bytes head) {
     return false;
 }
 
-static struct bytes type_of(struct bytes content_type) {
-    return bytes_trim(bytes_slice(content_type, 0, bytes_find_byte(content_type, ';')));
-}
-
 /* Types that servers give to anything. */
-static bool is_vague(struct bytes type) {
+static bool is_vague(const struct mime_type *type) {
     static const char *const types[] = {"",
                                         "text/plain",
                                         "application/octet-stream",
                                         "binary/octet-stream",
                                         "unknown/unknown",
                                         "application/unknown",
-                                        "*/*",
                                         NULL};
-    return bytes_is_one_of(type, types);
+    return bytes_is_one_of(mime_type_essence(type), types);
 }
 
-static bool is_dash(struct bytes type, struct bytes head) {
-    return bytes_equal_ignore_case(type, BYTES("application/dash+xml")) ||
+static bool is_dash(const struct mime_type *type, struct bytes head) {
+    return mime_type_is(type, "application/dash+xml") ||
            bytes_find(bytes_slice(head, 0, head.size < 512 ? head.size : 512), BYTES("<MPD")) <
                (head.size < 512 ? head.size : 512);
 }
 
-static enum rewrite_format format_of_links(enum links_format format, struct bytes type, struct bytes head) {
+static enum rewrite_format format_of_links(enum links_format format, const struct mime_type *type,
+                                           struct bytes head) {
     switch (format) {
     case LINKS_HTML:
         return REWRITE_HTML;
@@ -157,19 +154,17 @@ static uint8_t first_byte(struct bytes head) {
 }
 
 /* From the type and the first bytes alone. */
-static enum rewrite_format own_format(struct bytes type, struct bytes head) {
-    static const char *const scripts[] = {"text/x-javascript",        "text/jscript",
-                                          "application/x-ecmascript", "text/livescript",
-                                          "text/x-ecmascript",        NULL};
-    if (bytes_is_one_of(type, scripts)) {
+static enum rewrite_format own_format(const struct mime_type *type, struct bytes head) {
+    enum links_format stated = links_format_of(mime_type_essence(type));
+    if (mime_type_is_script(type)) {
         return REWRITE_CLASSIC_SCRIPT;
     }
     if (!is_vague(type)) {
-        return format_of_links(links_format_of(type), type, head);
+        return format_of_links(stated, type, head);
     }
     enum rewrite_format format = format_of_links(links_sniff(head), type, head);
-    bool is_shown_as_text = type.size > 0 && format != REWRITE_HLS && format != REWRITE_DASH;
-    return is_shown_as_text && links_format_of(type) == LINKS_NONE ? REWRITE_AS_IS : format;
+    bool is_shown_as_text = type->essence[0] != '\0' && format != REWRITE_HLS && format != REWRITE_DASH;
+    return is_shown_as_text && stated == LINKS_NONE ? REWRITE_AS_IS : format;
 }
 
 enum rewrite_format rewrite_format_of(struct bytes content_type, enum rewrite_modifier modifier,
@@ -177,10 +172,11 @@ enum rewrite_format rewrite_format_of(struct bytes content_type, enum rewrite_mo
     if (modifier == REWRITE_RAW || is_binary(head)) {
         return REWRITE_AS_IS;
     }
-    struct bytes type = type_of(content_type);
-    enum rewrite_format format = own_format(type, head);
+    struct mime_type type;
+    (void)mime_type_extract(&type, content_type);
+    enum rewrite_format format = own_format(&type, head);
     /* A browser takes what it asked for as a script for one whatever its type, but for media. */
-    bool is_any_text = is_vague(type) || format == REWRITE_HTML || format == REWRITE_JSON;
+    bool is_any_text = is_vague(&type) || format == REWRITE_HTML || format == REWRITE_JSON;
     uint8_t first = first_byte(head);
     switch (modifier) {
     case REWRITE_SCRIPT:
@@ -398,7 +394,7 @@ static void start_script(struct rewrite *rewrite) {
 /* The head is there: decide what the document is in. */
 static void rewrite_begin(struct rewrite *rewrite, struct bytes head) {
     rewrite->has_begun = true;
-    const struct encoding *header = encoding_of_label(encoding_charset(rewrite->place.content_type));
+    const struct encoding *header = encoding_of_type(rewrite->place.content_type);
     enum encoding_document document = rewrite->place.format == REWRITE_HTML ? ENCODING_HTML
                                       : rewrite_is_xml(rewrite)             ? ENCODING_XML
                                                                             : ENCODING_TEXT;
