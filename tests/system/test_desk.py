@@ -75,6 +75,14 @@ class Node:
         assert answer.status == 303
         return answer.headers["Set-Cookie"].split(";")[0]
 
+    def form_token(self, cookie):
+        """What its own pages put into their forms for this session."""
+        return re.search(r"name=csrf value=([0-9a-f]{64})>", self.ask("/login", headers={"Cookie": cookie}).text)[1]
+
+    def own(self, cookie):
+        """The headers of a request of its own pages."""
+        return {"Cookie": cookie, "Origin": f"http://{self.host}", "X-CSRF-Token": self.form_token(cookie)}
+
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         _, err = self.process.communicate(timeout=120)
@@ -182,6 +190,7 @@ def test_on_a_terminal_a_link_logs_in_and_logs_never_have_it(mnemon, node, tmp_p
 def test_a_cookie_counts_only_from_pages_of_this_host(node):
     cookie = node.login()
     own = {"Origin": f"http://{node.host}"}
+    shown = {"X-CSRF-Token": node.form_token(cookie)}
     shapes = {
         403: [
             {},
@@ -200,33 +209,71 @@ def test_a_cookie_counts_only_from_pages_of_this_host(node):
     }
     for status, headers in ((status, headers) for status, list_ in shapes.items() for headers in list_):
         for path in ("/jobs/x-1/pause", "/api/v1/jobs/x-1/pause"):
-            answer = node.ask(path, "POST", {}, {**headers, "Cookie": cookie})
+            answer = node.ask(path, "POST", {}, {**headers, **shown, "Cookie": cookie})
             assert answer.status == status, (headers, path, answer.text)
     for wrong in (cookie[:-1] + "g", cookie.replace("_", "_1"), cookie.split("=")[0] + "=", "a=b; c"):
         assert node.ask("/jobs/x-1/pause", "POST", {}, {**own, "Cookie": wrong}).status == 401, wrong
     among = f"a=b; {cookie}; c=d"
-    assert node.ask("/jobs/x-1/pause", "POST", {}, {**own, "Cookie": among}).status == 404
+    assert node.ask("/jobs/x-1/pause", "POST", {}, {**own, **shown, "Cookie": among}).status == 404
     foreign = node.ask("/login", "POST", {"token": node.token}, {"Origin": "http://evil.example"})
     assert foreign.status == 403 and "Set-Cookie" not in foreign.headers
 
 
 def test_a_logout_ends_the_session(node):
     cookie, other = node.login(), node.login()
-    own = {"Origin": f"http://{node.host}"}
+    own, others = node.own(cookie), node.own(other)
     foreign = node.ask("/logout", "POST", {}, {"Origin": "null", "Cookie": cookie})
     assert foreign.status == 403
-    assert node.ask("/jobs/x-1/pause", "POST", {}, {**own, "Cookie": cookie}).status == 404
-    answer = node.ask("/logout", "POST", {}, {**own, "Cookie": cookie})
+    assert node.ask("/jobs/x-1/pause", "POST", {}, own).status == 404
+    answer = node.ask("/logout", "POST", {}, own)
     assert answer.status == 303 and "Max-Age=0" in answer.headers["Set-Cookie"]
-    assert node.ask("/jobs/x-1/pause", "POST", {}, {**own, "Cookie": cookie}).status == 401
-    assert node.ask("/jobs/x-1/pause", "POST", {}, {**own, "Cookie": other}).status == 404
+    assert node.ask("/jobs/x-1/pause", "POST", {}, own).status == 401
+    assert node.ask("/jobs/x-1/pause", "POST", {}, others).status == 404
+
+
+BY_COOKIE = [
+    ("POST", "/save", {"url": "http://a.example/"}),
+    ("POST", "/jobs", {"urls": "http://a.example/"}),
+    ("POST", "/jobs/x-1/pause", {}),
+    ("POST", "/jobs/x-1/remove", {}),
+    ("POST", "/logout", {}),
+    ("POST", "/api/v1/jobs", '{"url": "http://a.example/"}'),
+    ("POST", "/api/v1/jobs/x-1/resume", ""),
+    ("DELETE", "/api/v1/jobs/x-1", ""),
+]
+
+
+def test_a_change_by_cookie_shows_the_token_of_its_form(node):
+    """An Origin or Referer alone would let a page that got into this origin's name change things with one click."""
+    cookie, other = node.login(), node.login()
+    mine, theirs = node.form_token(cookie), node.form_token(other)
+    assert mine != theirs and mine == node.form_token(cookie)
+    asking = {"Cookie": cookie, "Origin": f"http://{node.host}", "Sec-Fetch-Site": "same-origin", "Referer": f"http://{node.host}/jobs"}
+    for method, path, body in BY_COOKIE:
+        wrong = [{}, {"X-CSRF-Token": theirs}, {"X-CSRF-Token": mine[:-1]}, {"X-CSRF-Token": mine + "0"}, {"X-CSRF-Token": node.token}]
+        for headers in wrong:
+            assert node.ask(path, method, body, {**asking, **headers}).status == 403, (path, headers)
+        if isinstance(body, dict):
+            for given in ("", theirs, mine.upper(), mine + mine):
+                assert node.ask(path, method, {**body, "csrf": given}, asking).status == 403, (path, given)
+            assert node.ask(path, method, {**body, "csrf": mine}, {**asking, "X-CSRF-Token": theirs}).status == 403
+    assert node.ask("/api/v1/jobs").json["jobs"] == []
+    assert node.ask("/jobs/x-1/pause", "POST", {"csrf": mine}, asking).status == 404
+    assert node.ask("/api/v1/jobs/x-1/pause", "POST", "", {**asking, "X-CSRF-Token": mine}).status == 404
+    assert node.ask("/api/v1/jobs/x-1", "DELETE", token=True).status == 404, "programs send the token and nothing else"
+    for path in ("/jobs", "/save", "/login"):
+        shown = node.ask(path, headers={"Cookie": cookie, **BROWSER}).text
+        assert shown.count("method=post") == shown.count(f"name=csrf value={mine}>") > 0, path
+    assert mine not in node.ask("/jobs", headers=BROWSER).text
+    assert node.ask("/logout", "POST", {"csrf": mine}, asking).status == 303
 
 
 def test_sessions_are_bounded(node):
     cookies = [node.login() for _ in range(66)]
     own = {"Origin": f"http://{node.host}"}
     states = [node.ask("/jobs/x-1/pause", "POST", {}, {**own, "Cookie": cookie}).status for cookie in cookies]
-    assert states.count(401) == 2 and states[-1] == 404
+    assert states.count(401) == 2 and states[-1] == 403
+    assert node.ask("/jobs/x-1/pause", "POST", {}, node.own(cookies[-1])).status == 404
 
 
 def test_guessing_is_limited_per_address(node):
@@ -335,7 +382,7 @@ def test_people_are_led_through_a_save(node, web):
     assert shown.status == 200 and web.url("/x?y=%3Cz") in shown.text and 'action="/login"' in shown.text
     assert web.asked() == [], "a GET changes nothing"
     assert "<script>" not in node.ask('/save/http://a/"><script>', headers=BROWSER).text
-    cookie = {"Cookie": node.login(), "Origin": f"http://{node.host}", **BROWSER}
+    cookie = {**node.own(node.login()), **BROWSER}
     assert 'action="/login"' not in node.ask("/save/http://a.example/", headers=cookie).text
     begun = node.ask("/save", "POST", {"url": web.url("/")}, cookie)
     assert begun.status == 303 and begun.headers["Location"].startswith("/save/status/save-")
@@ -446,7 +493,7 @@ def test_a_wish_that_is_wrong_is_refused_with_the_reason(node):
 
 def test_jobs_of_the_command_line_and_of_the_page_are_the_same(node, web, mnemon):
     web.put("/", page())
-    own = {"Cookie": node.login(), "Origin": f"http://{node.host}", **BROWSER}
+    own = {**node.own(node.login()), **BROWSER}
     form = {"urls": f"{web.url('/')}\n# a comment\n{web.url('/b')}", "scope": "page", "period": "2 h", "depth": "", "limit": "5"}
     assert node.ask("/jobs", "POST", form, own).headers["Location"] == "/jobs"
     listed = [json.loads(line) for line in mnemon("job", "list", "--json", "--data", str(node.directory)).stdout.splitlines()]

@@ -1,6 +1,7 @@
 #include "replay/admin/admin.h"
 
 #include <openssl/crypto.h>
+#include <openssl/hmac.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "base/address.h"
 #include "base/hex.h"
 #include "http/message/status.h"
+#include "http/server/form.h"
 #include "http/server/http_limit.h"
 
 enum {
@@ -27,6 +29,7 @@ struct session {
 
 struct admin {
     struct admin_config config;
+    uint8_t form_secret[ID_SIZE];
     struct http_limit requests; /* if there is a rate */
     struct http_limit failures;
     pthread_mutex_t lock;
@@ -36,7 +39,8 @@ struct admin {
 struct admin *admin_new(const struct admin_config *config) {
     struct admin *admin = calloc(1, sizeof *admin);
     uint64_t seeds[2];
-    if (admin == NULL || getrandom(seeds, sizeof seeds, 0) != sizeof seeds) {
+    if (admin == NULL || getrandom(seeds, sizeof seeds, 0) != sizeof seeds ||
+        getrandom(admin->form_secret, sizeof admin->form_secret, 0) != sizeof admin->form_secret) {
         free(admin);
         return NULL;
     }
@@ -153,6 +157,40 @@ bool admin_is_own_page(const struct http_request *request, bool is_lenient) {
     return at < origin.size && host.size > 0 && bytes_equal_ignore_case(bytes_skip(origin, at + 3), host);
 }
 
+bool admin_form_token(struct admin *admin, const struct http_request *request,
+                      char out[ADMIN_FORM_TOKEN_SIZE + 1]) {
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    struct bytes id = cookie_of(request);
+    out[0] = '\0';
+    if (!has_session(admin, request) || HMAC(EVP_sha256(), admin->form_secret, sizeof admin->form_secret,
+                                             id.data, id.size, digest, &size) == NULL) {
+        return false;
+    }
+    ASSERT(2 * size == ADMIN_FORM_TOKEN_SIZE);
+    hex_encode(bytes_of(digest, size), out);
+    return true;
+}
+
+/* In the header, or in the form; without a body yet, it may still come. */
+static bool shows_form_token(struct admin *admin, const struct http_request *request,
+                             const struct bytes *body) {
+    char token[ADMIN_FORM_TOKEN_SIZE + 1];
+    struct bytes given = http_request_header(request, ADMIN_FORM_HEADER);
+    struct buf field;
+    if (!admin_form_token(admin, request, token)) {
+        return false;
+    }
+    if (given.size > 0 || body == NULL) {
+        return given.size == 0 || is_equal(given, token);
+    }
+    buf_init(&field, ADMIN_FORM_TOKEN_SIZE);
+    bool is_shown = form_get(*body, ADMIN_FORM_FIELD, &field) && field.err == ERR_OK &&
+                    is_equal(buf_bytes(&field), token);
+    buf_done(&field);
+    return is_shown;
+}
+
 /* A token, wherever it came from: a client that tries too many does not learn whether one is right. */
 static enum admin_verdict try_token(struct admin *admin, struct http_request *request, struct bytes token) {
     struct address client;
@@ -170,7 +208,8 @@ static enum admin_verdict try_token(struct admin *admin, struct http_request *re
     return is_right ? ADMIN_ALLOWED : ADMIN_WRONG;
 }
 
-enum admin_verdict admin_verdict(struct admin *admin, struct http_request *request) {
+enum admin_verdict admin_verdict(struct admin *admin, struct http_request *request,
+                                 const struct bytes *body) {
     struct bytes token = bearer_of(request);
     if (token.size > 0) {
         return try_token(admin, request, token);
@@ -181,7 +220,10 @@ enum admin_verdict admin_verdict(struct admin *admin, struct http_request *reque
     if (!has_session(admin, request)) {
         return ADMIN_WRONG;
     }
-    return admin_is_own_page(request, false) ? ADMIN_ALLOWED : ADMIN_FOREIGN;
+    if (!admin_is_own_page(request, false)) {
+        return ADMIN_FOREIGN;
+    }
+    return shows_form_token(admin, request, body) ? ADMIN_ALLOWED : ADMIN_FORGED;
 }
 
 const char *admin_verdict_text(enum admin_verdict verdict) {
@@ -196,6 +238,9 @@ const char *admin_verdict_text(enum admin_verdict verdict) {
     case ADMIN_FOREIGN:
         return "this request came from a page of another site, or does not say where it came from: use this "
                "node's own pages";
+    case ADMIN_FORGED:
+        return "this request does not show the token of a form of this login (" ADMIN_FORM_FIELD
+               " or " ADMIN_FORM_HEADER "): load the page again, and send its form";
     case ADMIN_LIMITED:
         return "too many wrong tokens came from this address: wait a minute";
     }
@@ -207,6 +252,7 @@ unsigned admin_verdict_status(enum admin_verdict verdict) {
     case ADMIN_ALLOWED:
         return STATUS_OK;
     case ADMIN_FOREIGN:
+    case ADMIN_FORGED:
         return STATUS_FORBIDDEN;
     case ADMIN_LIMITED:
         return STATUS_TOO_MANY;

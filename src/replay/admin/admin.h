@@ -5,7 +5,9 @@
  * Bearer …), a person shows it once at /login and is known by a cookie from then on. The cookie is a random
  * number that means something in this process only; it is never sent along from other sites (SameSite=Strict)
  * nor from replayed pages, which have an origin of their own. A request that changes something by cookie must
- * also say that it comes from a page of this host (Origin, Sec-Fetch-Site).
+ * also say that it comes from a page of this host (Origin, Sec-Fetch-Site), and show what only such a page
+ * was told: the session's form token, an HMAC of its cookie with a secret of this process, in the field
+ * ADMIN_FORM_FIELD of the form or in the header ADMIN_FORM_HEADER.
  *
  * admin_check() stands in front of every request:
  *   - a node that listens on a loopback address answers only to names of this machine, so that a page of the
@@ -25,7 +27,10 @@
 
 struct admin;
 
-enum { ADMIN_SESSIONS_MAX = 64, ADMIN_COOKIE_SIZE_MAX = 256 };
+enum { ADMIN_SESSIONS_MAX = 64, ADMIN_COOKIE_SIZE_MAX = 256, ADMIN_FORM_TOKEN_SIZE = 64 };
+
+#define ADMIN_FORM_FIELD "csrf"
+#define ADMIN_FORM_HEADER "X-CSRF-Token"
 
 struct admin_config {
     const char *token;        /* outlives it */
@@ -47,11 +52,19 @@ enum admin_verdict {
     ADMIN_UNKNOWN, /* neither token nor cookie */
     ADMIN_WRONG,   /* a token or a cookie, but none that is valid */
     ADMIN_FOREIGN, /* a valid cookie, but the request does not come from a page of ours */
+    ADMIN_FORGED,  /* likewise, but it does not show the form token */
     ADMIN_LIMITED, /* too many wrong tokens from there: Retry-After has been added */
 };
 
-/* May this request change things? */
-enum admin_verdict admin_verdict(struct admin *admin, struct http_request *request);
+/*
+ * May this request change things? body: what was sent. Before it is there, it is NULL, and the answer is what
+ * can be said without it: ask again with the body before anything is changed.
+ */
+enum admin_verdict admin_verdict(struct admin *admin, struct http_request *request, const struct bytes *body);
+
+/* The form token of the request's session; false, and "", if it has none. */
+bool admin_form_token(struct admin *admin, const struct http_request *request,
+                      char out[ADMIN_FORM_TOKEN_SIZE + 1]);
 
 /* The same for people: what is wrong, and what to do. */
 const char *admin_verdict_text(enum admin_verdict verdict);
@@ -63,7 +76,7 @@ bool admin_is_known(struct admin *admin, const struct http_request *request);
 /* Take a token that was typed in: ADMIN_ALLOWED has added the cookie to the answer that follows. */
 enum admin_verdict admin_login(struct admin *admin, struct http_request *request, struct bytes token);
 
-/* Forget the session of the request, and let the browser forget its cookie. */
+/* Forget the session of the request, which has shown its form token; let the browser forget its cookie. */
 void admin_logout(struct admin *admin, struct http_request *request);
 
 /* Does a form come from a page of this host? Without any sign: is_lenient. */

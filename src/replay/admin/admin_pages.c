@@ -58,10 +58,11 @@ static void answer_verdict(struct http_request *request, enum admin_verdict verd
     sheet_answer(&sheet, admin_verdict_status(verdict));
 }
 
-void admin_pages_begin_change(struct http_request *request) {
-    enum admin_verdict verdict = admin_verdict(admin_pages_of(request)->admin, request);
+/* True: go on. Else the request has been answered. */
+static bool pages_check_change(struct http_request *request, const struct bytes *body) {
+    enum admin_verdict verdict = admin_verdict(admin_pages_of(request)->admin, request, body);
     if (verdict == ADMIN_ALLOWED) {
-        return;
+        return true;
     }
     unsigned status = admin_verdict_status(verdict);
     bool is_api = bytes_starts_with(http_request_path(request), BYTES("/api/"));
@@ -70,9 +71,31 @@ void admin_pages_begin_change(struct http_request *request) {
     }
     if (is_api || !sheet_is_wanted(request) || admin_pages_wants_json(request)) {
         admin_pages_answer_problem(request, status, ERR_PERMISSION, admin_verdict_text(verdict));
-        return;
+    } else {
+        answer_verdict(request, verdict);
     }
-    answer_verdict(request, verdict);
+    return false;
+}
+
+void admin_pages_begin_change(struct http_request *request) {
+    (void)pages_check_change(request, NULL);
+}
+
+bool admin_pages_take_change(struct http_request *request, struct bytes *ret_body) {
+    return admin_pages_body(request, ret_body) && pages_check_change(request, ret_body);
+}
+
+void admin_pages_put_form_token(struct sheet *sheet) {
+    char token[ADMIN_FORM_TOKEN_SIZE + 1];
+    if (admin_form_token(sheet->replay->admin_pages->admin, sheet->request, token)) {
+        sheet_format(sheet, "<input type=hidden name=" ADMIN_FORM_FIELD " value=%s>", token);
+    }
+}
+
+void admin_pages_put_logout(struct sheet *sheet) {
+    sheet_html(sheet, "<form method=post action=\"/logout\">");
+    admin_pages_put_form_token(sheet);
+    sheet_html(sheet, "<button>Log out</button></form>\n");
 }
 
 void admin_pages_answer_see(struct http_request *request, const char *path) {
@@ -206,8 +229,8 @@ static void answer_login(struct http_request *request) {
     struct sheet sheet;
     sheet_begin(&sheet, admin_pages_replay(request), request, "Log in", SHEET_NONE);
     if (admin_is_known(admin_pages_of(request)->admin, request)) {
-        sheet_html(&sheet, "<p>You are logged in: you may save pages and change jobs from here.\n"
-                           "<form method=post action=\"/logout\"><button>Log out</button></form>\n");
+        sheet_html(&sheet, "<p>You are logged in: you may save pages and change jobs from here.\n");
+        admin_pages_put_logout(&sheet);
     } else {
         sheet_html(&sheet, "<p>Reading needs no login. Saving pages and changing jobs does.\n");
         admin_pages_put_login(&sheet);
@@ -225,8 +248,13 @@ static void post_login(struct http_request *request) {
 }
 
 static void post_logout(struct http_request *request) {
-    if (!admin_is_own_page(request, true)) {
-        answer_with(request, ADMIN_FOREIGN);
+    struct bytes form;
+    if (!admin_pages_body(request, &form)) {
+        return;
+    }
+    enum admin_verdict verdict = admin_verdict(admin_pages_of(request)->admin, request, &form);
+    if (verdict == ADMIN_FOREIGN || verdict == ADMIN_FORGED) { /* a session that is over needs no proof */
+        answer_with(request, verdict);
         return;
     }
     admin_logout(admin_pages_of(request)->admin, request);

@@ -12,9 +12,10 @@ static const char *const form_fields[] = {"scope", "depth", "period", "limit", "
 /* ---- the page ---- */
 
 static void put_add_form(struct sheet *sheet) {
+    sheet_html(sheet, "<form method=post action=\"/jobs\" class=form>\n");
+    admin_pages_put_form_token(sheet);
     sheet_html(
         sheet,
-        "<form method=post action=\"/jobs\" class=form>\n"
         "<div class=field><label for=urls>URLs, one per line</label>"
         "<textarea id=urls name=urls rows=2 required placeholder=\"https://example.org/\"></textarea></div>\n"
         "<div class=form-row>\n"
@@ -45,8 +46,10 @@ static void put_period(struct sheet *sheet, uint64_t seconds) {
 }
 
 static void put_button(struct sheet *sheet, const char *name, const char *action, const char *word) {
-    sheet_format(sheet, "<form method=post action=\"/jobs/%s/%s\"><button%s>%s</button></form> ", name,
-                 action, strcmp(action, "remove") == 0 ? " class=danger" : "", word);
+    sheet_format(sheet, "<form method=post action=\"/jobs/%s/%s\">", name, action);
+    admin_pages_put_form_token(sheet);
+    sheet_format(sheet, "<button%s>%s</button></form> ", strcmp(action, "remove") == 0 ? " class=danger" : "",
+                 word);
 }
 
 static void put_seeds(struct sheet *sheet, const struct job_view *job) {
@@ -125,7 +128,7 @@ static void answer_page(struct http_request *request) {
     sheet_html(&sheet, "<h2>Add a job</h2>\n");
     if (is_known) {
         put_add_form(&sheet);
-        sheet_html(&sheet, "<form method=post action=\"/logout\"><button>Log out</button></form>\n");
+        admin_pages_put_logout(&sheet);
     } else {
         sheet_html(&sheet, "<p>To add, pause or remove jobs, log in.\n");
         admin_pages_put_login(&sheet);
@@ -165,7 +168,7 @@ static void jobs_add(struct http_request *request, struct bytes wish) {
 
 static void post_add(struct http_request *request) {
     struct bytes form;
-    if (!admin_pages_body(request, &form)) {
+    if (!admin_pages_take_change(request, &form)) {
         return;
     }
     struct buf wish;
@@ -194,7 +197,7 @@ static void post_add(struct http_request *request) {
 
 static void api_add(struct http_request *request) {
     struct bytes wish;
-    if (admin_pages_body(request, &wish)) {
+    if (admin_pages_take_change(request, &wish)) {
         jobs_add(request, wish);
     }
 }
@@ -205,6 +208,10 @@ static void change_job(struct http_request *request) {
     enum { WORDS_COUNT = sizeof words / sizeof *words, REMOVE = WORDS_COUNT - 1 };
     const struct admin_pages *admin_pages = admin_pages_of(request);
     struct err_detail detail = {0};
+    struct bytes body;
+    if (!admin_pages_take_change(request, &body)) {
+        return;
+    }
     struct bytes action = http_request_rest(request);
     struct bytes name;
     bytes_split(&action, '/', &name);
@@ -223,6 +230,10 @@ static void api_remove(struct http_request *request) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
     struct bytes name = http_request_rest(request);
     struct err_detail detail = {0};
+    struct bytes body;
+    if (!admin_pages_take_change(request, &body)) {
+        return;
+    }
     enum err err = admin_pages->table->remove_job(admin_pages->context, name, &detail);
     answer_changed(request, err, &detail, STATUS_OK, name, "removed");
 }
@@ -271,8 +282,9 @@ static void answer_one(struct http_request *request) {
 /* ---- saving a page ---- */
 
 static void put_save_form(struct sheet *sheet, struct bytes url) {
+    sheet_html(sheet, "<form method=post action=\"/save\" class=form>");
+    admin_pages_put_form_token(sheet);
     FILL(sheet,
-         "<form method=post action=\"/save\" class=form>"
          "<div class=form-row><div class=\"field wide\"><label for=url>URL of the page</label>"
          "<input id=url name=url type=url required size=60 placeholder=\"https://…\" value=\"{text}\"></div>"
          "<button class=main>Save this page now</button></div>"
@@ -332,7 +344,7 @@ static void jobs_save(struct http_request *request, struct bytes url) {
 static void post_save(struct http_request *request) {
     struct bytes form;
     struct buf url;
-    if (!admin_pages_body(request, &form)) {
+    if (!admin_pages_take_change(request, &form)) {
         return;
     }
     buf_init(&url, ADMIN_PAGES_URL_SIZE_MAX);

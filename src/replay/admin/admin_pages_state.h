@@ -19,9 +19,18 @@ static inline struct admin_pages *admin_pages_of(const struct http_request *requ
     return admin_pages_replay(request)->admin_pages;
 }
 
-/* For http_route.begin: refuses a client that may not change things, with a page for people, else with text.
+/*
+ * For http_route.begin: refuses a client that may not change things, with a page for people, else with text.
+ * What comes by cookie shows only in its body that it is a form of ours: admin_pages_take_change() comes
+ * first in every answer of such a route.
  */
 void admin_pages_begin_change(struct http_request *request);
+
+/* The body of a request that may change things; else it has been answered. */
+bool admin_pages_take_change(struct http_request *request, struct bytes *ret_body);
+
+/* The hidden field that shows that a form is ours; nothing for a client that is not logged in. */
+void admin_pages_put_form_token(struct sheet *sheet);
 
 /* The answer for an error with its sentence: a page for people, JSON under /api/ and if it is asked for.
  */
@@ -37,6 +46,9 @@ bool admin_pages_body(struct http_request *request, struct bytes *ret_body);
 
 /* A login form; nothing for a client that is logged in. */
 void admin_pages_put_login(struct sheet *sheet);
+
+/* A button to log out. */
+void admin_pages_put_logout(struct sheet *sheet);
 
 /* How many there are. */
 size_t admin_pages_jobs_routes(struct replay *replay, struct http_route *out);
