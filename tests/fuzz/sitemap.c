@@ -15,8 +15,7 @@ struct sum {
 static void add(void *context, const struct sitemap_entry *entry) {
     struct sum *sum = context;
     ASSERT(entry->url.size > 0 && entry->url.size <= SITEMAP_URL_SIZE_MAX);
-    ASSERT(entry->priority_percent <= 100 && entry->frequency <= SITEMAP_NEVER);
-    sum->hash = map_hash(entry->url, sum->hash + (uint64_t)entry->lastmod_us + entry->is_sitemap);
+    sum->hash = map_hash(entry->url, sum->hash + entry->is_sitemap);
     sum->count++;
 }
 

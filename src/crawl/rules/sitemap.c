@@ -1,12 +1,7 @@
 #include "crawl/rules/sitemap.h"
 
-#include "base/utc.h"
 #include "base/utf8.h"
 #include "warc/unpack.h"
-
-enum field { FIELD_NONE, FIELD_URL, FIELD_TIME, FIELD_PRIORITY, FIELD_FREQUENCY };
-
-enum { PRIORITY_UNSTATED = 50 };
 
 static void sitemap_put_text(struct sitemap *sitemap, uint8_t byte) {
     if (sitemap->text_size < sizeof sitemap->text) {
@@ -52,86 +47,13 @@ static bool sitemap_is_entry_name(struct bytes name) {
 }
 
 /* In the namespace of the entry: <image:loc> is not the page's <loc>. */
-static enum field sitemap_field_of(const struct sitemap *sitemap, struct bytes name) {
-    static const struct {
-        const char *name;
-        enum field field;
-    } names[] = {
-        {"loc", FIELD_URL},           {"link", FIELD_URL},
-        {"lastmod", FIELD_TIME},      {"pubDate", FIELD_TIME},
-        {"updated", FIELD_TIME},      {"published", FIELD_TIME},
-        {"priority", FIELD_PRIORITY}, {"changefreq", FIELD_FREQUENCY},
-    };
-    if (!bytes_equal(sitemap_prefix_of(name), sitemap_prefix_of(sitemap_entry_name(sitemap)))) {
-        return FIELD_NONE;
-    }
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (bytes_equal(sitemap_local_name(name), bytes_of_string(names[i].name))) {
-            return names[i].field;
-        }
-    }
-    return FIELD_NONE;
+static bool sitemap_is_url_name(const struct sitemap *sitemap, struct bytes name) {
+    struct bytes local = sitemap_local_name(name);
+    return bytes_equal(sitemap_prefix_of(name), sitemap_prefix_of(sitemap_entry_name(sitemap))) &&
+           (bytes_equal(local, BYTES("loc")) || bytes_equal(local, BYTES("link")));
 }
 
 /* ---- Values ---- */
-
-/* "Fri, 02 Jan 2026 03:04:05 +0200", as RSS has it: HTTP's form knows only GMT. */
-static bool sitemap_read_mail_date(struct bytes text, int64_t *ret_time_us) {
-    if (text.size < 6 || text.size > 60) {
-        return false;
-    }
-    struct bytes offset = bytes_skip(text, text.size - 5);
-    uint64_t digits;
-    bool is_signed = offset.data[0] == '+' || offset.data[0] == '-';
-    if (!is_signed || !bytes_to_u64(bytes_skip(offset, 1), 2359, &digits)) {
-        return false;
-    }
-    char copy[64];
-    memcpy(copy, text.data, text.size - 5);
-    memcpy(copy + text.size - 5, "GMT", 3);
-    int64_t local_us;
-    if (!utc_parse_http(bytes_of(copy, text.size - 2), &local_us)) {
-        return false;
-    }
-    int64_t offset_us = ((int64_t)(digits / 100) * 60 + (int64_t)(digits % 100)) * 60 * 1000000;
-    *ret_time_us = offset.data[0] == '+' ? local_us - offset_us : local_us + offset_us;
-    return true;
-}
-
-static int64_t sitemap_read_time(struct bytes text) {
-    int64_t time_us;
-    bool is_time = utc_parse_rfc3339(text, &time_us) || utc_parse_http(text, &time_us) ||
-                   sitemap_read_mail_date(text, &time_us);
-    return is_time ? time_us : 0;
-}
-
-/* "0.8", "1", "1.0" */
-static uint8_t sitemap_read_priority(struct bytes text) {
-    bool is_number = text.size > 0 && (text.data[0] == '0' || text.data[0] == '1') &&
-                     (text.size == 1 || text.data[1] == '.');
-    if (!is_number) {
-        return PRIORITY_UNSTATED;
-    }
-    unsigned percent = text.data[0] == '1' ? 100 : 0;
-    for (size_t i = 2, unit = 10; i < text.size && i < 4 && byte_is_digit(text.data[i]); i++, unit /= 10) {
-        percent += (unsigned)((size_t)(text.data[i] - '0') * unit);
-    }
-    return (uint8_t)(percent < 100 ? percent : 100);
-}
-
-static enum sitemap_frequency sitemap_read_frequency(struct bytes text) {
-    static const char *const words[] = {
-        [SITEMAP_ALWAYS] = "always", [SITEMAP_HOURLY] = "hourly",   [SITEMAP_DAILY] = "daily",
-        [SITEMAP_WEEKLY] = "weekly", [SITEMAP_MONTHLY] = "monthly", [SITEMAP_YEARLY] = "yearly",
-        [SITEMAP_NEVER] = "never",
-    };
-    for (unsigned i = SITEMAP_ALWAYS; i <= SITEMAP_NEVER; i++) {
-        if (bytes_equal_ignore_case(text, bytes_of_string(words[i]))) {
-            return (enum sitemap_frequency)i;
-        }
-    }
-    return SITEMAP_UNSTATED;
-}
 
 static struct bytes sitemap_text_of(const struct sitemap *sitemap) {
     return bytes_trim(bytes_of(sitemap->text, sitemap->text_size));
@@ -146,24 +68,10 @@ static void sitemap_take_url(struct sitemap *sitemap, struct bytes url) {
 }
 
 static void sitemap_end_field(struct sitemap *sitemap) {
-    struct bytes text = sitemap_text_of(sitemap);
-    switch ((enum field)sitemap->field) {
-    case FIELD_URL:
-        sitemap_take_url(sitemap, text);
-        break;
-    case FIELD_TIME:
-        sitemap->entry.lastmod_us = sitemap_read_time(text);
-        break;
-    case FIELD_PRIORITY:
-        sitemap->entry.priority_percent = sitemap_read_priority(text);
-        break;
-    case FIELD_FREQUENCY:
-        sitemap->entry.frequency = sitemap_read_frequency(text);
-        break;
-    case FIELD_NONE:
-        break;
+    if (sitemap->is_in_url) {
+        sitemap_take_url(sitemap, sitemap_text_of(sitemap));
     }
-    sitemap->field = FIELD_NONE;
+    sitemap->is_in_url = false;
     sitemap_clear_text(sitemap);
 }
 
@@ -172,16 +80,14 @@ static void sitemap_end_field(struct sitemap *sitemap) {
 static void sitemap_report(struct sitemap *sitemap) {
     if (sitemap->entry.url.size == 0) {
         sitemap->bad_count++;
-    } else if (sitemap->entries_count == SITEMAP_ENTRIES_MAX) {
-        sitemap->rest_count++;
-    } else {
+    } else if (sitemap->entries_count < SITEMAP_ENTRIES_MAX) {
         sitemap->entries_count++;
         sitemap->found(sitemap->context, &sitemap->entry);
     }
 }
 
 static void sitemap_clear_entry(struct sitemap *sitemap) {
-    sitemap->entry = (struct sitemap_entry){.priority_percent = PRIORITY_UNSTATED};
+    sitemap->entry = (struct sitemap_entry){0};
     sitemap->entry_level = 0;
 }
 
@@ -220,7 +126,7 @@ static void sitemap_open_element(struct sitemap *sitemap) {
     if (!is_open && sitemap_is_entry_name(name)) {
         sitemap_start_entry(sitemap);
     } else if (is_open && sitemap->level == sitemap->entry_level + 1) {
-        sitemap->field = (uint8_t)sitemap_field_of(sitemap, name);
+        sitemap->is_in_url = sitemap_is_url_name(sitemap, name);
         sitemap_clear_text(sitemap);
     }
 }
@@ -243,8 +149,7 @@ static void sitemap_close_element(struct sitemap *sitemap) {
 /* Only Atom's <link rel="alternate" href="…"/> has something to say. */
 static void sitemap_take_attribute(struct sitemap *sitemap) {
     bool is_child = sitemap->entry_level > 0 && sitemap->level == sitemap->entry_level;
-    if (!is_child || sitemap->is_closing ||
-        sitemap_field_of(sitemap, sitemap_element_name(sitemap)) != FIELD_URL) {
+    if (!is_child || sitemap->is_closing || !sitemap_is_url_name(sitemap, sitemap_element_name(sitemap))) {
         return;
     }
     struct bytes name = bytes_of(sitemap->attribute, sitemap->attribute_size);
@@ -554,9 +459,9 @@ static void scan_doctype(struct sitemap *sitemap, uint8_t byte) {
 static void scan_content(struct sitemap *sitemap, uint8_t byte) {
     if (byte == '<') {
         sitemap->state = STATE_LESS;
-    } else if (sitemap->field != 0 && byte == '&') {
+    } else if (sitemap->is_in_url && byte == '&') {
         scan_start_entity(sitemap);
-    } else if (sitemap->field != 0) {
+    } else if (sitemap->is_in_url) {
         sitemap_put_text(sitemap, byte);
     }
 }
@@ -603,7 +508,7 @@ static void scan_byte(struct sitemap *sitemap, uint8_t byte) {
     case STATE_CDATA_START:
         return scan_cdata_start(sitemap, byte);
     case STATE_CDATA:
-        return scan_to_mark(sitemap, byte, ']', sitemap->field != 0);
+        return scan_to_mark(sitemap, byte, ']', sitemap->is_in_url);
     case STATE_DOCTYPE:
         return scan_doctype(sitemap, byte);
     case STATE_INSTRUCTION:
@@ -628,7 +533,7 @@ static void scan_byte(struct sitemap *sitemap, uint8_t byte) {
 
 static void sitemap_scan(struct sitemap *sitemap, struct bytes piece) {
     while (piece.size > 0) {
-        if (sitemap->state == STATE_CONTENT && sitemap->field == 0) {
+        if (sitemap->state == STATE_CONTENT && !sitemap->is_in_url) {
             piece = bytes_skip(piece, bytes_find_byte(piece, '<')); /* text that nobody wants */
         }
         if (piece.size > 0) {
@@ -636,11 +541,6 @@ static void sitemap_scan(struct sitemap *sitemap, struct bytes piece) {
             piece = bytes_skip(piece, 1);
         }
     }
-}
-
-/* In a plain text whose last line has no end. */
-static bool sitemap_scan_is_line(const struct sitemap *sitemap) {
-    return sitemap->state == STATE_LINE;
 }
 
 /* ---- The interface ---- */
@@ -661,8 +561,8 @@ void sitemap_feed(struct sitemap *sitemap, struct bytes piece) {
 }
 
 void sitemap_finish(struct sitemap *sitemap) {
-    if (sitemap_scan_is_line(sitemap) && !sitemap->is_cut) {
-        sitemap_take_line(sitemap);
+    if (sitemap->state == STATE_LINE && !sitemap->is_cut) {
+        sitemap_take_line(sitemap); /* the last one of a plain text, which has no end */
     }
     if (sitemap->entry_level > 0 && sitemap->entry.url.size > 0) {
         sitemap_end_entry(sitemap);

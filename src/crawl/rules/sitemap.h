@@ -1,8 +1,8 @@
 /*
  * sitemap - the URLs that a site lists for crawlers (https://www.sitemaps.org/protocol.html).
  *
- *      <urlset>         XML: url with loc, lastmod, changefreq, priority
- *      <sitemapindex>   XML: sitemap with loc and lastmod; these are further sitemaps
+ *      <urlset>         XML: url with loc; when and how often it changes is seen when it is visited
+ *      <sitemapindex>   XML: sitemap with loc; these are further sitemaps
  *      RSS, Atom        the link of each item or entry
  *      text             one URL a line
  *
@@ -11,8 +11,8 @@
  * skipped, unclosed entries end where the next begins, unknown entities stay as they are. Documents are never
  * validated and no outside entity is ever read.
  *
- * Bounds are those of the protocol: 50,000 entries and 50 MB a file; entries above are counted, bytes above
- * ignored. The struct is the only memory.
+ * Bounds are those of the protocol: 50,000 entries and 50 MB a file; entries and
+ * bytes above are ignored. The struct is the only memory.
  */
 #ifndef MNEMON_CRAWL_RULES_SITEMAP_H
 #define MNEMON_CRAWL_RULES_SITEMAP_H
@@ -27,24 +27,10 @@ enum {
     SITEMAP_NAME_SIZE_MAX = 64,
 };
 
-enum sitemap_frequency {
-    SITEMAP_UNSTATED,
-    SITEMAP_ALWAYS,
-    SITEMAP_HOURLY,
-    SITEMAP_DAILY,
-    SITEMAP_WEEKLY,
-    SITEMAP_MONTHLY,
-    SITEMAP_YEARLY,
-    SITEMAP_NEVER,
-};
-
 struct sitemap_entry {
     struct bytes
         url;         /* as written, entities decoded, trimmed; not yet parsed, perhaps relative or nonsense */
     bool is_sitemap; /* a further sitemap, not a page */
-    int64_t lastmod_us;       /* 0: not stated */
-    uint8_t priority_percent; /* 50 if it is not stated */
-    enum sitemap_frequency frequency;
 };
 
 /* The entry lives for the call. */
@@ -55,7 +41,6 @@ struct sitemap {
     void *context;
     uint64_t size;          /* of what was fed, up to SITEMAP_SIZE_MAX */
     uint32_t entries_count; /* reported */
-    uint32_t rest_count;    /* above SITEMAP_ENTRIES_MAX: found, not reported */
     uint32_t bad_count;     /* without a URL, or with one that is too long */
     bool is_cut;            /* more bytes than SITEMAP_SIZE_MAX */
 
@@ -76,7 +61,7 @@ struct sitemap {
     /* The document: what has been understood. */
     uint32_t level;       /* of elements that are open */
     uint32_t entry_level; /* of the entry that is open; 0: none */
-    uint8_t field;        /* of that entry, that the text is for */
+    bool is_in_url;       /* the text is the URL of that entry */
     uint8_t entry_name_size;
     char entry_name[SITEMAP_NAME_SIZE_MAX];
     bool is_other_link;  /* Atom's <link> at hand has a rel that is not "alternate" */
