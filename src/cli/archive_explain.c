@@ -127,8 +127,8 @@ static void put_entry(const struct explanation *explanation, const struct fronti
                 scope_depth_pages(entry->url.depth));
     } else if (entry->state == FRONTIER_DONE) {
         fprintf(out, "fetched at %s, status %u; %u visits, %u changes\n",
-                utc_format_digits(entry->url.last_time_us, time), entry->url.last_status,
-                entry->url.visits_count, entry->url.changes_count);
+                utc_format_digits(entry->url.history.last_time_us, time), entry->url.history.last_status,
+                entry->url.history.visits_count, entry->url.history.changes_count);
     } else {
         fprintf(out, "not stored in the last visit: %s\n", tally_reason_text(entry->reason));
     }

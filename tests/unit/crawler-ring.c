@@ -435,7 +435,7 @@ static void a_node_that_comes_gets_its_part(void **state) {
     buf_init(&work, 1 << 16);
     assert_int_equal(frontier_find(ring->nodes[1].campaign.frontier, bytes_of_string(url), &work, &entry),
                      ERR_OK);
-    assert_true(entry.state == FRONTIER_DONE && entry.url.last_status == 404);
+    assert_true(entry.state == FRONTIER_DONE && entry.url.history.last_status == 404);
     buf_done(&work);
 }
 

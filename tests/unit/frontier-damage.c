@@ -116,8 +116,8 @@ static bool was_finished(struct fixture *fixture, uint32_t page, uint32_t visit,
         return false; /* the page that led to it is lost too */
     }
     MUST(err == ERR_OK);
-    bool is_finished = entry.url.visits_count >= visit;
-    MUST(entry.url.visits_count + 1 >= visit);
+    bool is_finished = entry.url.history.visits_count >= visit;
+    MUST(entry.url.history.visits_count + 1 >= visit);
     MUST(is_finished || entry.is_waiting);
     return is_finished;
 }
@@ -320,6 +320,16 @@ static uint64_t add_many(struct fixture *fixture, uint64_t from, uint64_t count)
     return from + count;
 }
 
+/* ERR_OK, or why the disk takes nothing at the moment. */
+static enum err error_of(struct fixture *fixture, struct err_detail *detail) {
+    struct frontier *frontier = fixture->frontier;
+    pthread_mutex_lock(&frontier->lock);
+    enum err err = frontier->err;
+    *detail = frontier->detail;
+    pthread_mutex_unlock(&frontier->lock);
+    return err;
+}
+
 /* Status 0 where all behaved as it should. */
 static int child_fills(struct fixture *fixture, bool is_closed_full) {
     struct err_detail detail = {0};
@@ -330,7 +340,7 @@ static int child_fills(struct fixture *fixture, bool is_closed_full) {
     count = add_many(fixture, count, 100);
     MUST(frontier_put_note(fixture->frontier, "mark", BYTES("x")) == ERR_OK);
     allow_files_of(64 << 10);
-    while (frontier_error(fixture->frontier, &detail) == ERR_OK) {
+    while (error_of(fixture, &detail) == ERR_OK) {
         count = add_many(fixture, count, 50);
         poll_frontier(fixture);
     }
@@ -340,13 +350,13 @@ static int child_fills(struct fixture *fixture, bool is_closed_full) {
     while (!frontier_is_behind(fixture->frontier)) {
         count = add_many(fixture, count, 100);
     }
-    MUST(frontier_error(fixture->frontier, NULL) != ERR_OK && stat_of(fixture).known_count == count);
+    MUST(error_of(fixture, &detail) != ERR_OK && stat_of(fixture).known_count == count);
     if (is_closed_full) {
         close_frontier(fixture);
         return 0;
     }
     allow_files_of(RLIM_INFINITY);
-    while (frontier_error(fixture->frontier, NULL) != ERR_OK || frontier_is_behind(fixture->frontier)) {
+    while (error_of(fixture, &detail) != ERR_OK || frontier_is_behind(fixture->frontier)) {
         poll_frontier(fixture);
     }
     struct buf value;
@@ -432,7 +442,7 @@ static void a_damaged_url_is_told_and_stops_nothing_else(void **state) {
     put_raw(fixture, frontier_code_queue_key(key, 0, frontier_code_position(FRONTIER_PAGE, 1, 1)),
             BYTES("\xff"));
     open_frontier(fixture);
-    while (frontier_error(fixture->frontier, &detail) == ERR_OK) {
+    while (error_of(fixture, &detail) == ERR_OK) {
         poll_frontier(fixture);
     }
     assert_int_equal(detail.err, ERR_CORRUPT);

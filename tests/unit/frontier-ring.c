@@ -271,7 +271,7 @@ static void what_is_ours_no_longer_goes_to_others(void **state) {
     frontier_recall(fixture->frontier);
     for (unsigned count = 0; count < 2; count++) {
         url = take(fixture);
-        assert_true(url->is_doubtful && url->visits_count == (number_of(url->url) == 2 ? 1 : 0));
+        assert_true(url->is_doubtful && url->history.visits_count == (number_of(url->url) == 2 ? 1 : 0));
         finish(fixture, url, FRONTIER_DONE);
     }
     assert_null(take(fixture));

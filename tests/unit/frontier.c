@@ -166,7 +166,6 @@ static void each_host_has_a_lane_of_its_own(void **state) {
     struct frontier_url *second = take(fixture);
     assert_bytes_equal(frontier_lane_host(first->lane), BYTES("a.test"));
     assert_bytes_equal(frontier_lane_host(second->lane), BYTES("a.test:8080"));
-    assert_int_equal(frontier_lane_waiting_count(first->lane), 2);
     assert_null(frontier_lane_owner(first->lane));
     frontier_lane_set_owner(first->lane, &first);
     assert_ptr_equal(frontier_lane_owner(first->lane), &first);
@@ -337,7 +336,8 @@ static void what_is_too_long_is_dropped_and_counted(void **state) {
     frontier_start_visit(fixture->frontier, 1, INT64_MAX);
     struct frontier_url *again = take(fixture);
     assert_int_equal(again->url.size, FRONTIER_URL_SIZE_MAX);
-    assert_true(again->etag.size == 0 && again->last_modified.size == FRONTIER_VALIDATOR_SIZE_MAX);
+    assert_true(again->history.etag.size == 0 &&
+                again->history.last_modified.size == FRONTIER_VALIDATOR_SIZE_MAX);
 }
 
 /* ---- restarts ---- */
@@ -421,12 +421,13 @@ static void a_visit_brings_back_what_was_found(void **state) {
     frontier_start_visit(fixture->frontier, 77, INT64_MAX);
     reopen(fixture);
     struct frontier_url *url = take(fixture);
-    assert_true(url->depth == 3 && url->priority == FRONTIER_EMBED && url->visits_count == 1);
-    assert_true(url->last_time_us == 1000 && url->first_time_us == 1000 && url->last_status == 200);
-    assert_bytes_equal(url->etag, outcome.etag);
-    assert_bytes_equal(url->last_modified, outcome.last_modified);
-    assert_true(url->has_digest && url->changes_count == 0);
-    assert_memory_equal(url->digest, outcome.digest, sizeof outcome.digest);
+    assert_true(url->depth == 3 && url->priority == FRONTIER_EMBED && url->history.visits_count == 1);
+    assert_true(url->history.last_time_us == 1000 && url->history.first_time_us == 1000 &&
+                url->history.last_status == 200);
+    assert_bytes_equal(url->history.etag, outcome.etag);
+    assert_bytes_equal(url->history.last_modified, outcome.last_modified);
+    assert_true(url->history.has_digest && url->history.changes_count == 0);
+    assert_memory_equal(url->history.digest, outcome.digest, sizeof outcome.digest);
     /* Not modified: what the answer does not say stays. */
     finish_with(fixture, url,
                 &(struct frontier_outcome){
@@ -434,16 +435,18 @@ static void a_visit_brings_back_what_was_found(void **state) {
     wait_until_empty(fixture);
     frontier_start_visit(fixture->frontier, 78, INT64_MAX);
     url = take(fixture);
-    assert_bytes_equal(url->etag, BYTES("\"y\""));
-    assert_bytes_equal(url->last_modified, outcome.last_modified);
-    assert_memory_equal(url->digest, outcome.digest, sizeof outcome.digest);
-    assert_true(url->visits_count == 2 && url->last_time_us == 2000 && url->first_time_us == 1000);
+    assert_bytes_equal(url->history.etag, BYTES("\"y\""));
+    assert_bytes_equal(url->history.last_modified, outcome.last_modified);
+    assert_memory_equal(url->history.digest, outcome.digest, sizeof outcome.digest);
+    assert_true(url->history.visits_count == 2 && url->history.last_time_us == 2000 &&
+                url->history.first_time_us == 1000);
     /* No answer: all of it stays. */
     finish_with(fixture, url, &(struct frontier_outcome){.state = FRONTIER_FAILED, .time_us = 3000});
     wait_until_empty(fixture);
     frontier_start_visit(fixture->frontier, 79, INT64_MAX);
     url = take(fixture);
-    assert_true(url->visits_count == 2 && url->last_time_us == 2000 && url->last_status == 304);
+    assert_true(url->history.visits_count == 2 && url->history.last_time_us == 2000 &&
+                url->history.last_status == 304);
     /* Changed. */
     outcome =
         (struct frontier_outcome){.state = FRONTIER_DONE, .time_us = 4000, .status = 404, .is_changed = true};
@@ -451,8 +454,10 @@ static void a_visit_brings_back_what_was_found(void **state) {
     wait_until_empty(fixture);
     frontier_start_visit(fixture->frontier, 80, INT64_MAX);
     url = take(fixture);
-    assert_true(url->visits_count == 3 && url->changes_count == 1 && url->first_time_us == 1000);
-    assert_true(url->etag.size == 0 && url->last_modified.size == 0 && !url->has_digest);
+    assert_true(url->history.visits_count == 3 && url->history.changes_count == 1 &&
+                url->history.first_time_us == 1000);
+    assert_true(url->history.etag.size == 0 && url->history.last_modified.size == 0 &&
+                !url->history.has_digest);
     struct frontier_stat stat = stat_of(fixture);
     assert_true(stat.visit == 5 && stat.visit_start_us == 80 && stat.done_count == 0);
 }
@@ -543,7 +548,8 @@ static void finds_one_url_in_every_state(void **state) {
                 &(struct frontier_outcome){.state = FRONTIER_DONE, .status = 200, .reason = 8, .due_us = 9});
     assert_int_equal(frontier_find(fixture->frontier, url, &work, &entry), ERR_OK);
     assert_true(!entry.is_waiting && entry.state == FRONTIER_DONE && entry.reason == 8 && entry.due_us == 9);
-    assert_true(entry.url.visits_count == 1 && entry.url.last_status == 200 && entry.url.tries == 0);
+    assert_true(entry.url.history.visits_count == 1 && entry.url.history.last_status == 200 &&
+                entry.url.tries == 0);
     wait_until_empty(fixture);
     frontier_start_visit(fixture->frontier, 1, INT64_MAX);
     assert_int_equal(frontier_find(fixture->frontier, url, &work, &entry), ERR_OK);
@@ -553,7 +559,7 @@ static void finds_one_url_in_every_state(void **state) {
     assert_true(entry.is_waiting && entry.state == FRONTIER_DONE);
     finish_with(fixture, taken, &(struct frontier_outcome){.state = FRONTIER_CUT, .reason = 10});
     assert_int_equal(frontier_find(fixture->frontier, url, &work, &entry), ERR_OK);
-    assert_true(!entry.is_waiting && entry.state == FRONTIER_CUT && entry.url.visits_count == 1);
+    assert_true(!entry.is_waiting && entry.state == FRONTIER_CUT && entry.url.history.visits_count == 1);
     buf_done(&work);
 }
 

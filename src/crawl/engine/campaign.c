@@ -57,18 +57,12 @@ enum err campaign_open(struct campaign *campaign, const char *directory, const c
         .follows_guesses = campaign->job.follows_guesses,
         .hash_seed = campaign->hash_seed,
     };
+    scope_init(&campaign->scope, &config);
     if (err == ERR_OK) {
-        err = scope_init(&campaign->scope, &config);
-        if (err == ERR_OK && (err = add_seeds_to_scope(campaign)) != ERR_OK) {
-            scope_done(&campaign->scope);
-        }
+        err = add_seeds_to_scope(campaign);
     }
     if (err != ERR_OK) {
-        pattern_list_done(&campaign->include);
-        pattern_list_done(&campaign->exclude);
-        pthread_rwlock_destroy(&campaign->scope_lock);
-        map_done(&campaign->sitemaps);
-        arena_done(&campaign->arena);
+        campaign_close(campaign);
     }
     return err;
 }
@@ -104,10 +98,7 @@ void campaign_start_visit(struct campaign *campaign, int64_t now_us) {
 }
 
 static struct frontier_link link_of(const struct url *url, uint16_t depth, enum frontier_priority priority) {
-    struct bytes href = url_href(url);
-    if (url_has_fragment(url)) {
-        href = bytes_slice(href, 0, url->fragment.from - 1);
-    }
+    struct bytes href = url_href_without_fragment(url);
     return (struct frontier_link){
         .url = href,
         .host = bytes_slice(href, url->host.from, url->path.from),

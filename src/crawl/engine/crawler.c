@@ -66,6 +66,10 @@ void crawler_store(struct crawler *crawler, struct trip *trip) {
 
 /* ---- requests ---- */
 
+static bool is_refusal(uint16_t status) {
+    return status == 429 || status == 503;
+}
+
 void crawler_end_request(struct crawler *crawler, const struct trip *trip) {
     struct host *host = trip->host;
     const struct fetch_result *result = trip->result;
@@ -87,15 +91,16 @@ void crawler_end_request(struct crawler *crawler, const struct trip *trip) {
         .duration_us = result->first_byte_us,
     };
     struct http_head head;
-    if ((answer.status == 429 || answer.status == 503) && http_head_init(&head) == ERR_OK) {
+    bool has_head = is_refusal(answer.status) && http_head_init(&head) == ERR_OK;
+    if (has_head) {
         struct bytes text = buf_bytes(&result->head);
         http_head_start(&head);
         http_head_feed(&head, &text);
         answer.retry_after = fields_get(&head.fields, BYTES("Retry-After"));
-        pace_finish(&host->pace, &crawler->pace, &answer, crawler_now_us(crawler), crawler_wall_us(crawler));
+    }
+    pace_finish(&host->pace, &crawler->pace, &answer, crawler_now_us(crawler), crawler_wall_us(crawler));
+    if (has_head) {
         http_head_done(&head);
-    } else {
-        pace_finish(&host->pace, &crawler->pace, &answer, crawler_now_us(crawler), crawler_wall_us(crawler));
     }
     hosts_queue(&crawler->hosts, host, pace_next_us(&host->pace));
     crawler_check_lease(crawler, host);
@@ -119,10 +124,6 @@ static void crawler_fail(struct crawler *crawler, struct trip *trip) {
     }
     crawler_give_up(crawler, campaign, url, state, (uint8_t)(TALLY_FAILED - (int)result->err));
     crawler_return_trip(crawler, trip);
-}
-
-static bool is_refusal(uint16_t status) {
-    return status == 429 || status == 503;
 }
 
 static void on_fetched(void *context, struct fetch_result *result) {
@@ -150,11 +151,11 @@ static bool start_fetch(struct crawler *crawler, struct host *host, struct campa
     }
     trip->url = url;
     buf_put(&trip->address, url->url);
-    bool has_earlier = url->has_digest && url->last_status == 200;
+    bool has_earlier = url->history.has_digest && url->history.last_status == 200;
     struct fetch_request request = {
         .url = url->url,
-        .if_none_match = has_earlier ? url->etag : bytes_of(NULL, 0),
-        .if_modified_since = has_earlier ? url->last_modified : bytes_of(NULL, 0),
+        .if_none_match = has_earlier ? url->history.etag : bytes_of(NULL, 0),
+        .if_modified_since = has_earlier ? url->history.last_modified : bytes_of(NULL, 0),
     };
     if (fetch_start(crawler->fetch, &request, on_fetched, trip) != ERR_OK) {
         crawler_return_trip(crawler, trip);
@@ -599,10 +600,7 @@ enum err crawler_add(struct crawler *crawler, struct campaign *campaign, struct 
 /* Hosts that did not answer get another chance. */
 static void revive_hosts(struct crawler *crawler) {
     size_t cursor = 0;
-    struct bytes name;
-    void *value;
-    while (map_next(&crawler->hosts.map, &cursor, &name, &value)) {
-        struct host *host = *(struct host **)value;
+    for (struct host *host; (host = hosts_each(&crawler->hosts, &cursor)) != NULL;) {
         if (pace_is_dead(&host->pace)) {
             pace_init(&host->pace);
         }
@@ -624,14 +622,11 @@ void crawler_pause(struct crawler *crawler, struct campaign *campaign) {
 
 void crawler_resume(struct crawler *crawler, struct campaign *campaign) {
     size_t cursor = 0;
-    struct bytes name;
-    void *value;
     campaign->state = CAMPAIGN_RUNNING;
     campaign->is_told = false;
     campaign->started_us = crawler_now_us(crawler);
     campaign->fetches_count = 0;
-    while (map_next(&crawler->hosts.map, &cursor, &name, &value)) {
-        struct host *host = *(struct host **)value;
+    for (struct host *host; (host = hosts_each(&crawler->hosts, &cursor)) != NULL;) {
         uint64_t at_us = pace_is_dead(&host->pace) ? 0 : pace_next_us(&host->pace);
         hosts_queue(&crawler->hosts, host, at_us); /* those without lanes stay where they are */
     }
@@ -645,10 +640,7 @@ bool crawler_is_idle(const struct crawler *crawler, const struct campaign *campa
 
 static void keep_traps(struct crawler *crawler, const struct campaign *campaign) {
     size_t cursor = 0;
-    struct bytes name;
-    void *value;
-    while (map_next(&crawler->hosts.map, &cursor, &name, &value)) {
-        struct host *host = *(struct host **)value;
+    for (struct host *host; (host = hosts_each(&crawler->hosts, &cursor)) != NULL;) {
         for (struct host_lane *lane = host->lanes; lane != NULL; lane = lane->next) {
             if (lane->campaign == campaign) {
                 host_trap_keep(host, lane->lane, HOST_TRAP_KEPT_AT_END);
@@ -705,10 +697,7 @@ void crawler_stat(const struct crawler *crawler, struct crawler_stat *ret_stat) 
                                           : CRAWLER_FLOWING,
     };
     size_t cursor = 0;
-    struct bytes name;
-    void *value;
-    while (map_next(&crawler->hosts.map, &cursor, &name, &value)) {
-        const struct host *host = *(struct host **)value;
+    for (const struct host *host; (host = hosts_each(&crawler->hosts, &cursor)) != NULL;) {
         ret_stat->hosts_count += host->lanes != NULL;
         ret_stat->hosts_waiting_count += host->lanes != NULL && !host->is_busy && host->at_us > now_us;
     }
@@ -725,13 +714,10 @@ void crawler_put_waiting(const struct crawler *crawler, size_t hosts_max, struct
     const struct host *longest[8];
     size_t count = 0;
     size_t cursor = 0;
-    struct bytes name;
-    void *value;
     uint64_t now_us = crawler_now_us(crawler);
     int64_t local_us = local_time_us(crawler_wall_us(crawler));
     hosts_max = hosts_max < 8 ? hosts_max : 8;
-    while (map_next(&crawler->hosts.map, &cursor, &name, &value)) {
-        const struct host *host = *(struct host **)value;
+    for (const struct host *host; (host = hosts_each(&crawler->hosts, &cursor)) != NULL;) {
         bool waits = host->lanes != NULL && !host->is_busy && pace_next_us(&host->pace) > now_us;
         if (!waits || (count == hosts_max && longest[count - 1]->pace.next_us >= host->pace.next_us)) {
             continue;

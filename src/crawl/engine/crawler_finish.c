@@ -121,10 +121,10 @@ static void set_due(struct trip *trip) {
     const struct frontier_url *url = trip->url;
     struct frontier_outcome *outcome = &trip->outcome;
     struct revisit revisit = {
-        .visits_count = url->visits_count + 1,
-        .changes_count = url->changes_count + (url->visits_count > 0 && outcome->is_changed),
-        .first_us = url->visits_count > 0 ? url->first_time_us : outcome->time_us,
-        .previous_us = url->last_time_us,
+        .visits_count = url->history.visits_count + 1,
+        .changes_count = url->history.changes_count + (url->history.visits_count > 0 && outcome->is_changed),
+        .first_us = url->history.visits_count > 0 ? url->history.first_time_us : outcome->time_us,
+        .previous_us = url->history.last_time_us,
         .last_us = outcome->time_us,
     };
     outcome->due_us = revisit_due_us(&revisit, job->period_us, 0);

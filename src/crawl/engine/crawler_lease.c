@@ -188,8 +188,7 @@ static void lease_keep_lease(struct crawler *crawler, struct host *host, const s
 
 void crawler_lend(struct crawler *crawler, struct bytes name, const struct permit_lease *lease) {
     const struct permits *permits = crawler->config.permits;
-    struct host **found = map_get(&crawler->hosts.map, name);
-    struct host *host = found != NULL ? *found : NULL;
+    struct host *host = hosts_find(&crawler->hosts, name);
     bool is_wanted =
         host != NULL && host->lanes != NULL && !host->is_busy && host->lease != NULL && !lease_holds(host);
     bool is_dead = pace_is_dead(&lease->pace); /* then there may be no robots.txt */
@@ -205,8 +204,7 @@ void crawler_lend(struct crawler *crawler, struct bytes name, const struct permi
 }
 
 void crawler_refuse_lease(struct crawler *crawler, struct bytes name, uint64_t wait_us) {
-    struct host **found = map_get(&crawler->hosts.map, name);
-    struct host *host = found != NULL ? *found : NULL;
+    struct host *host = hosts_find(&crawler->hosts, name);
     if (host == NULL || host->lease == NULL || host->lease->state != HOST_LEASE_ASKED) {
         return;
     }

@@ -23,9 +23,8 @@ enum crawler_permission crawler_ask_robots(struct crawler *crawler, struct host 
     if (known->is_unreachable) {
         return CRAWLER_NO_ROBOTS;
     }
-    struct bytes href = url_href(url);
-    size_t end = url_has_fragment(url) ? url->fragment.from - 1 : href.size;
-    bool is_allowed = robots_check(&known->robots, bytes_slice(href, url->path.from, end), NULL);
+    struct bytes path_and_query = bytes_skip(url_href_without_fragment(url), url->path.from);
+    bool is_allowed = robots_check(&known->robots, path_and_query, NULL);
     return is_allowed ? CRAWLER_ALLOWED : CRAWLER_DENIED;
 }
 

@@ -138,10 +138,7 @@ static void harvest_offer(struct harvest *harvest, const struct url *url, enum s
         trip->links_out_count++;
         return;
     }
-    struct bytes href = url_href(url);
-    if (url_has_fragment(url)) {
-        href = bytes_slice(href, 0, url->fragment.from - 1);
-    }
+    struct bytes href = url_href_without_fragment(url);
     struct frontier_link *link = harvest_new_link(trip);
     struct bytes copy = link != NULL ? arena_copy(&trip->arena, href) : bytes_of(NULL, 0);
     if (copy.data == NULL || href.size > FRONTIER_URL_SIZE_MAX) {
@@ -292,7 +289,8 @@ static void harvest_describe(struct harvest *harvest, int64_t time_us, uint16_t 
         .etag = harvest_keep_validator(trip, fields, BYTES("ETag")),
         .last_modified = harvest_keep_validator(trip, fields, BYTES("Last-Modified")),
         .has_digest = true,
-        .is_changed = !url->has_digest || memcmp(url->digest, sum->digest, KEY_DIGEST_SIZE) != 0,
+        .is_changed =
+            !url->history.has_digest || memcmp(url->history.digest, sum->digest, KEY_DIGEST_SIZE) != 0,
     };
     memcpy(trip->outcome.digest, sum->digest, KEY_DIGEST_SIZE);
 }
@@ -307,24 +305,24 @@ static void harvest_describe_not_modified(struct harvest *harvest, struct docume
     const struct frontier_url *url = trip->url;
     struct key key;
     struct block block;
-    if (instance_find_digest(harvest->session, url->digest, 0, &key, &block, NULL) != ERR_OK) {
+    if (instance_find_digest(harvest->session, url->history.digest, 0, &key, &block, NULL) != ERR_OK) {
         trip->outcome.etag = trip->outcome.last_modified = bytes_of(NULL, 0);
         trip->outcome.has_digest = false;
         return;
     }
-    memcpy(sum->digest, url->digest, KEY_DIGEST_SIZE);
+    memcpy(sum->digest, url->history.digest, KEY_DIGEST_SIZE);
     sum->size = block.size;
     document->is_not_modified = document->is_body_left_out = true;
     trip->is_not_modified = true;
     trip->outcome.is_changed = false;
-    trip->outcome.status = url->last_status;
+    trip->outcome.status = url->history.last_status;
     if (trip->outcome.etag.size == 0) {
-        trip->outcome.etag = url->etag;
+        trip->outcome.etag = url->history.etag;
     }
     if (trip->outcome.last_modified.size == 0) {
-        trip->outcome.last_modified = url->last_modified;
+        trip->outcome.last_modified = url->history.last_modified;
     }
-    memcpy(trip->outcome.digest, url->digest, KEY_DIGEST_SIZE);
+    memcpy(trip->outcome.digest, url->history.digest, KEY_DIGEST_SIZE);
 }
 
 static struct bytes harvest_truncation(enum fetch_end end) {
@@ -562,7 +560,7 @@ static void harvest_run_response(struct harvest *harvest, struct trip *trip) {
     if (trip->kind != TRIP_ROBOTS) {
         const struct fields *fields = &harvest->payload.head.fields;
         harvest_describe(harvest, result->time_us, result->status, &sum);
-        if (result->status == 304 && trip->url->has_digest) {
+        if (result->status == 304 && trip->url->history.has_digest) {
             harvest_describe_not_modified(harvest, &document, &sum);
         } else if (harvest_is_redirect(result->status)) {
             harvest_follow_redirect(harvest, fields);

@@ -24,12 +24,21 @@ static void free_host(struct host *host) {
     free(host);
 }
 
-void hosts_done(struct hosts *hosts) {
-    size_t cursor = 0;
+struct host *hosts_each(const struct hosts *hosts, size_t *cursor) {
     struct bytes name;
     void *value;
-    while (map_next(&hosts->map, &cursor, &name, &value)) {
-        free_host(*(struct host **)value);
+    return map_next(&hosts->map, cursor, &name, &value) ? *(struct host **)value : NULL;
+}
+
+struct host *hosts_find(const struct hosts *hosts, struct bytes name) {
+    struct host **found = map_get(&hosts->map, name);
+    return found != NULL ? *found : NULL;
+}
+
+void hosts_done(struct hosts *hosts) {
+    size_t cursor = 0;
+    for (struct host *host; (host = hosts_each(hosts, &cursor)) != NULL;) {
+        free_host(host);
     }
     map_done(&hosts->map);
     free(hosts->heap_items);
@@ -37,7 +46,7 @@ void hosts_done(struct hosts *hosts) {
 
 /* ---- idle ones ---- */
 
-static void leave_idle(struct hosts *hosts, struct host *host) {
+void hosts_hold(struct hosts *hosts, struct host *host) {
     if (!host->is_idle) {
         return;
     }
@@ -48,13 +57,13 @@ static void leave_idle(struct hosts *hosts, struct host *host) {
 }
 
 static void forget(struct hosts *hosts, struct host *host) {
-    leave_idle(hosts, host);
+    hosts_hold(hosts, host);
     hosts->texts_size -= host->robots[0].text.size + host->robots[1].text.size;
     map_remove(&hosts->map, host->name);
     free_host(host);
 }
 
-static void become_idle(struct hosts *hosts, struct host *host) {
+void hosts_rest(struct hosts *hosts, struct host *host) {
     bool has_lease = host->lease != NULL && host->lease->state != HOST_LEASE_NONE;
     if (host->is_idle || host->is_busy || host->lanes != NULL || has_lease || host->book != NULL) {
         return;
@@ -69,14 +78,6 @@ static void become_idle(struct hosts *hosts, struct host *host) {
     if (hosts->idle_count > HOSTS_IDLE_MAX && hosts->idle_first->entries_count == 0) {
         forget(hosts, hosts->idle_first);
     }
-}
-
-void hosts_hold(struct hosts *hosts, struct host *host) {
-    leave_idle(hosts, host);
-}
-
-void hosts_rest(struct hosts *hosts, struct host *host) {
-    become_idle(hosts, host);
 }
 
 /* ---- texts of robots.txt ---- */
@@ -136,11 +137,11 @@ static struct host *new_host(struct bytes name) {
 }
 
 struct host *hosts_get(struct hosts *hosts, struct bytes name) {
-    struct host **found = map_get(&hosts->map, name);
-    if (found != NULL) {
-        return *found;
+    struct host *host = hosts_find(hosts, name);
+    if (host != NULL) {
+        return host;
     }
-    struct host *host = new_host(name);
+    host = new_host(name);
     if (host == NULL || map_reserve(&hosts->map, hosts->map.count + 1) != ERR_OK) {
         if (host != NULL) {
             free_host(host);
@@ -162,7 +163,7 @@ enum err hosts_add_lane(struct hosts *hosts, struct host *host, struct campaign 
     *added = (struct host_lane){.host = host, .campaign = campaign, .lane = lane, .next = host->lanes};
     host->lanes = added;
     frontier_lane_set_owner(lane, added);
-    leave_idle(hosts, host);
+    hosts_hold(hosts, host);
     return ERR_OK;
 }
 
@@ -178,15 +179,13 @@ static void unlink_lane(struct host_lane *lane) {
 void hosts_remove_lane(struct hosts *hosts, struct host_lane *lane) {
     struct host *host = lane->host;
     unlink_lane(lane);
-    become_idle(hosts, host);
+    hosts_rest(hosts, host);
 }
 
 void hosts_remove_campaign(struct hosts *hosts, const struct campaign *campaign) {
     size_t cursor = 0;
-    struct bytes name;
-    void *value;
-    while (map_next(&hosts->map, &cursor, &name, &value)) {
-        struct host *host = *(struct host **)value;
+    struct host *host;
+    while ((host = hosts_each(hosts, &cursor)) != NULL) {
         struct host_lane *next;
         for (struct host_lane *lane = host->lanes; lane != NULL; lane = next) {
             next = lane->next;
@@ -197,18 +196,18 @@ void hosts_remove_campaign(struct hosts *hosts, const struct campaign *campaign)
     }
     /* In a second walk: a host that is forgotten leaves the map. */
     cursor = 0;
-    while (map_next(&hosts->map, &cursor, &name, &value)) {
-        become_idle(hosts, *(struct host **)value);
+    while ((host = hosts_each(hosts, &cursor)) != NULL) {
+        hosts_rest(hosts, host);
     }
 }
 
 void hosts_set_busy(struct hosts *hosts, struct host *host, bool is_busy) {
     host->is_busy = is_busy;
     if (is_busy) {
-        leave_idle(hosts, host);
+        hosts_hold(hosts, host);
         host->tie = 0;
     } else {
-        become_idle(hosts, host);
+        hosts_rest(hosts, host);
     }
 }
 

@@ -91,6 +91,13 @@ struct hosts {
 void hosts_init(struct hosts *hosts, uint64_t hash_seed);
 void hosts_done(struct hosts *hosts);
 
+/* All of them, one after the other, then NULL. *cursor starts at 0; as in base/map.h, the one at hand may go.
+ */
+struct host *hosts_each(const struct hosts *hosts, size_t *cursor);
+
+/* NULL: it is not known. */
+struct host *hosts_find(const struct hosts *hosts, struct bytes name);
+
 /* Found or made. NULL: out of memory. */
 struct host *hosts_get(struct hosts *hosts, struct bytes name);
 

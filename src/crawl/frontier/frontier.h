@@ -77,17 +77,9 @@ struct frontier_url {
     struct frontier_lane *lane;
     uint16_t depth;
     enum frontier_priority priority;
-    uint16_t tries;         /* failed ones in this visit */
-    bool is_doubtful;       /* it may have been stored in this visit before a crash */
-    uint32_t visits_count;  /* that ended with a response */
-    uint32_t changes_count; /* of them: against the one before */
-    int64_t first_time_us;  /* of the first visit with a response; 0: none */
-    int64_t last_time_us;   /* of the last one */
-    uint16_t last_status;
-    struct bytes etag; /* as received then; may be empty */
-    struct bytes last_modified;
-    bool has_digest;
-    uint8_t digest[KEY_DIGEST_SIZE]; /* of its last payload */
+    uint16_t tries;   /* failed ones in this visit */
+    bool is_doubtful; /* it may have been stored in this visit before a crash */
+    struct frontier_history history;
 };
 
 struct frontier_outcome {
@@ -170,9 +162,6 @@ bool frontier_is_behind(const struct frontier *frontier);
  */
 bool frontier_is_disk_behind(const struct frontier *frontier);
 
-/* ERR_OK, or why the disk does not take anything at the moment; it is tried again by itself. */
-enum err frontier_error(const struct frontier *frontier, struct err_detail *detail);
-
 /* Nothing waits, nothing is taken, all is written. */
 bool frontier_is_empty(const struct frontier *frontier);
 
@@ -210,7 +199,6 @@ void frontier_stat(const struct frontier *frontier, struct frontier_stat *ret_st
 struct bytes frontier_lane_host(const struct frontier_lane *lane);
 void frontier_lane_set_owner(struct frontier_lane *lane, void *owner);
 void *frontier_lane_owner(const struct frontier_lane *lane);
-size_t frontier_lane_waiting_count(const struct frontier_lane *lane); /* on disk and in memory */
 
 /* Keep something with the host of the lane; what was kept before is replaced. */
 void frontier_lane_keep(struct frontier_lane *lane, struct bytes bytes);

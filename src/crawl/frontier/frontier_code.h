@@ -35,7 +35,6 @@
 
 #include "base/buf.h"
 #include "crawl/frontier/frontier_entry.h"
-#include "store/document/key.h"
 
 enum {
     FRONTIER_CODE_KEY_SIZE_MAX = 40,
@@ -57,19 +56,6 @@ struct frontier_position {
     enum frontier_priority priority;
     uint16_t depth;
     uint64_t sequence;
-};
-
-/* What is kept of earlier visits. */
-struct frontier_history {
-    uint32_t visits_count;
-    uint32_t changes_count;
-    int64_t last_time_us;
-    int64_t first_time_us;
-    uint16_t last_status;
-    struct bytes etag;
-    struct bytes last_modified;
-    bool has_digest;
-    uint8_t digest[KEY_DIGEST_SIZE];
 };
 
 /* One that waits: q. */

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "crawl/rules/route.h"
+#include "store/document/key.h"
 
 enum {
     FRONTIER_URL_SIZE_MAX = 1 << 14,
@@ -23,6 +24,19 @@ enum frontier_state {
     FRONTIER_RETRY,     /* behind the others of its lane and priority, with one more failed try */
     FRONTIER_AGAIN,     /* back to where it was: it was not even tried */
     FRONTIER_ELSEWHERE, /* another node fetches it */
+};
+
+/* What is kept of earlier visits. */
+struct frontier_history {
+    uint32_t visits_count;  /* that ended with a response */
+    uint32_t changes_count; /* of them: against the one before */
+    int64_t last_time_us;   /* of the last visit with a response */
+    int64_t first_time_us;  /* of the first one; 0: none */
+    uint16_t last_status;
+    struct bytes etag; /* as received then; may be empty */
+    struct bytes last_modified;
+    bool has_digest;
+    uint8_t digest[KEY_DIGEST_SIZE]; /* of its last payload */
 };
 
 /* A link that is on its way to other nodes. */

@@ -16,18 +16,6 @@ static enum err find_get_waiting(struct frontier *frontier, uint32_t host, uint6
     return err == ERR_OK ? frontier_code_read_waiting(buf_bytes(work), ret_waiting) : err;
 }
 
-static void find_fill_history(struct frontier_url *url, const struct frontier_history *history) {
-    url->visits_count = history->visits_count;
-    url->changes_count = history->changes_count;
-    url->last_time_us = history->last_time_us;
-    url->first_time_us = history->first_time_us;
-    url->last_status = history->last_status;
-    url->etag = history->etag;
-    url->last_modified = history->last_modified;
-    url->has_digest = history->has_digest;
-    memcpy(url->digest, history->digest, sizeof url->digest);
-}
-
 static struct frontier_meta find_copy_meta(struct frontier *frontier) {
     pthread_mutex_lock(&frontier->lock);
     struct frontier_meta meta = frontier->meta;
@@ -102,7 +90,7 @@ static enum err find_record(struct frontier *frontier, uint64_t fingerprint, str
     entry->url.depth = record.place.depth;
     entry->url.priority = record.place.priority;
     entry->url.tries = record.tries;
-    find_fill_history(&entry->url, &record.history);
+    entry->url.history = record.history;
     return find_waiting(frontier, &record, fingerprint, entry);
 }
 

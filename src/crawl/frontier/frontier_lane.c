@@ -31,16 +31,10 @@ struct frontier_item *frontier_item_new(const struct frontier_waiting *waiting, 
         .priority = frontier_code_priority(position),
         .tries = waiting->tries,
         .is_doubtful = waiting->is_doubtful,
-        .visits_count = history->visits_count,
-        .changes_count = history->changes_count,
-        .last_time_us = history->last_time_us,
-        .first_time_us = history->first_time_us,
-        .last_status = history->last_status,
-        .etag = lane_copy_text(&text, history->etag),
-        .last_modified = lane_copy_text(&text, history->last_modified),
-        .has_digest = history->has_digest,
+        .history = *history,
     };
-    memcpy(item->url.digest, history->digest, sizeof item->url.digest);
+    item->url.history.etag = lane_copy_text(&text, history->etag);
+    item->url.history.last_modified = lane_copy_text(&text, history->last_modified);
     return item;
 }
 
@@ -50,26 +44,14 @@ void frontier_item_free(struct frontier_item *item) {
 
 struct frontier_waiting frontier_item_waiting(const struct frontier_item *item) {
     const struct frontier_url *url = &item->url;
-    struct frontier_waiting waiting = {
+    return (struct frontier_waiting){
         .tries = url->tries,
         .is_doubtful = url->is_doubtful,
         .depth = url->depth,
         .sequence = item->sequence,
-        .history =
-            {
-                .visits_count = url->visits_count,
-                .changes_count = url->changes_count,
-                .last_time_us = url->last_time_us,
-                .first_time_us = url->first_time_us,
-                .last_status = url->last_status,
-                .etag = url->etag,
-                .last_modified = url->last_modified,
-                .has_digest = url->has_digest,
-            },
+        .history = url->history,
         .url = url->url,
     };
-    memcpy(waiting.history.digest, url->digest, sizeof url->digest);
-    return waiting;
 }
 
 /* ---- making and freeing ---- */
@@ -445,10 +427,6 @@ void frontier_lane_set_owner(struct frontier_lane *lane, void *owner) {
 
 void *frontier_lane_owner(const struct frontier_lane *lane) {
     return lane->owner;
-}
-
-size_t frontier_lane_waiting_count(const struct frontier_lane *lane) {
-    return frontier_hosts_at(&lane->frontier->hosts, lane->host)->waiting_count;
 }
 
 void frontier_lane_keep(struct frontier_lane *lane, struct bytes bytes) {

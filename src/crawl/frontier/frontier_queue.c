@@ -217,14 +217,3 @@ bool frontier_is_behind(const struct frontier *frontier) {
 bool frontier_is_disk_behind(const struct frontier *frontier) {
     return queue_is_behind(frontier, FRONTIER_OUTGOING_MAX);
 }
-
-enum err frontier_error(const struct frontier *frontier, struct err_detail *detail) {
-    struct frontier *shared = (struct frontier *)frontier;
-    pthread_mutex_lock(&shared->lock);
-    enum err err = frontier->err;
-    if (err != ERR_OK && detail != NULL) {
-        *detail = frontier->detail;
-    }
-    pthread_mutex_unlock(&shared->lock);
-    return err;
-}

@@ -66,10 +66,9 @@ static struct bytes directory_of(struct bytes path) {
     return bytes_slice(path, 0, end);
 }
 
-enum err scope_init(struct scope *scope, const struct scope_config *config) {
+void scope_init(struct scope *scope, const struct scope_config *config) {
     *scope = (struct scope){.config = *config};
     map_init(&scope->places, sizeof(uint64_t), 1, (size_t)2 * SCOPE_SEEDS_MAX, config->hash_seed);
-    return ERR_OK;
 }
 
 void scope_done(struct scope *scope) {
@@ -90,7 +89,6 @@ enum err scope_add_seed(struct scope *scope, const struct url *url) {
     if (err == ERR_OK && scope->config.type == SCOPE_PREFIX) {
         err = add_place(scope, hash_directory(scope, host, directory_of(url_path(url))));
     }
-    scope->seeds_count += err == ERR_OK ? 1 : 0;
     return err;
 }
 
@@ -244,11 +242,6 @@ static enum scope_reason scope_step(const struct scope *scope, const struct url 
     assert_failed("every scope_via is checked", __FILE__, __LINE__);
 }
 
-static struct bytes without_fragment(const struct url *url) {
-    struct bytes href = url_href(url);
-    return url_has_fragment(url) ? bytes_slice(href, 0, url->fragment.from - 1) : href;
-}
-
 static bool is_excluded(const struct scope *scope, struct bytes href, int *ret_index) {
     const struct pattern_list *exclude = scope->config.exclude;
     *ret_index = exclude == NULL ? PATTERN_NONE : pattern_list_find(exclude, href);
@@ -273,7 +266,7 @@ static enum scope_reason check(const struct scope *scope, const struct url *url,
     if (reason > SCOPE_IN_REDIRECT) {
         return reason;
     }
-    struct bytes href = without_fragment(url);
+    struct bytes href = url_href_without_fragment(url);
     if (is_excluded(scope, href, &verdict->pattern_index)) {
         return SCOPE_OUT_EXCLUDED;
     }

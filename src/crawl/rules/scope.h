@@ -37,7 +37,6 @@
 #include "web/url/url.h"
 
 enum scope_type { SCOPE_PAGE, SCOPE_PREFIX, SCOPE_HOST, SCOPE_DOMAIN, SCOPE_ANY };
-enum { SCOPE_TYPES_COUNT = SCOPE_ANY + 1 };
 
 /* How a URL was found. The first five are those of web/html/links.h, in its order. */
 enum scope_via {
@@ -72,7 +71,6 @@ struct scope_config {
 struct scope {
     struct scope_config config;
     struct map places; /* u64 fingerprint of a host, of a domain, or of a host and a directory -> nothing */
-    size_t seeds_count;
 };
 
 enum scope_reason {
@@ -104,8 +102,8 @@ struct scope_verdict {
     int pattern_index; /* of the exclude pattern that matched, or PATTERN_NONE */
 };
 
-/* Patterns stay the caller's. ERR_MEMORY. */
-enum err scope_init(struct scope *scope, const struct scope_config *config) MUST_CHECK;
+/* Patterns stay the caller's. */
+void scope_init(struct scope *scope, const struct scope_config *config);
 void scope_done(struct scope *scope);
 
 /* A web URL. Known seeds may be added again. ERR_LIMIT, ERR_MEMORY. */

@@ -253,56 +253,43 @@ bool trap_is_soft_404(const struct trap_config *config, struct trap_host *host, 
 
 enum { STATE_VERSION = 1, STATE_SIZE_MAX = TRAP_HOST_SIZE_MAX };
 
+static void trap_host_code(struct wire_coder *coder, struct trap_host *host) {
+    for (size_t i = 0; i < TRAP_PATHS_MAX; i++) {
+        wire_code_u32(coder, &host->paths[i].tag);
+        wire_code_u32(coder, &host->paths[i].weight);
+        wire_code_u32(coder, &host->paths[i].error);
+        wire_code_check(coder, host->paths[i].error <= host->paths[i].weight, "an error above its weight");
+    }
+    for (size_t i = 0; i < TRAP_SESSIONS_MAX; i++) {
+        wire_code_u32(coder, &host->sessions[i].tag);
+        wire_code_u32(coder, &host->sessions[i].last_id);
+        wire_code_u32(coder, &host->sessions[i].ids_count);
+    }
+    for (size_t i = 0; i < TRAP_CONTENTS_MAX; i++) {
+        wire_code_u32(coder, &host->contents[i].tag);
+        wire_code_u32(coder, &host->contents[i].directories);
+    }
+    wire_code_u32(coder, &host->calendar_urls_count);
+    wire_code_u32(coder, &host->contents_next);
+    wire_code_check(coder, host->contents_next < TRAP_CONTENTS_MAX, "no such content");
+}
+
 enum err trap_host_put(const struct trap_host *host, struct buf *out) {
     uint8_t memory[STATE_SIZE_MAX];
     struct wire_writer writer;
     wire_writer_init(&writer, memory, sizeof memory);
     wire_write_u8(&writer, STATE_VERSION);
-    for (size_t i = 0; i < TRAP_PATHS_MAX; i++) {
-        wire_write_u32(&writer, host->paths[i].tag);
-        wire_write_u32(&writer, host->paths[i].weight);
-        wire_write_u32(&writer, host->paths[i].error);
-    }
-    for (size_t i = 0; i < TRAP_SESSIONS_MAX; i++) {
-        wire_write_u32(&writer, host->sessions[i].tag);
-        wire_write_u32(&writer, host->sessions[i].last_id);
-        wire_write_u32(&writer, host->sessions[i].ids_count);
-    }
-    for (size_t i = 0; i < TRAP_CONTENTS_MAX; i++) {
-        wire_write_u32(&writer, host->contents[i].tag);
-        wire_write_u32(&writer, host->contents[i].directories);
-    }
-    wire_write_u32(&writer, host->calendar_urls_count);
-    wire_write_u32(&writer, host->contents_next);
-    struct bytes message;
-    enum err err = wire_writer_finish(&writer, &message);
-    return err == ERR_OK ? buf_put(out, message) : err;
+    trap_host_code(&(struct wire_coder){.writer = &writer}, (struct trap_host *)host); /* only read */
+    return buf_put(out, wire_writer_bytes(&writer));
 }
 
 enum err trap_host_read(struct trap_host *ret_host, struct bytes bytes) {
     struct trap_host host;
     struct wire_reader reader;
     wire_reader_init(&reader, bytes);
-    bool is_sound = wire_read_u8(&reader) == STATE_VERSION;
-    for (size_t i = 0; i < TRAP_PATHS_MAX; i++) {
-        host.paths[i].tag = wire_read_u32(&reader);
-        host.paths[i].weight = wire_read_u32(&reader);
-        host.paths[i].error = wire_read_u32(&reader);
-        is_sound = is_sound && host.paths[i].error <= host.paths[i].weight;
-    }
-    for (size_t i = 0; i < TRAP_SESSIONS_MAX; i++) {
-        host.sessions[i].tag = wire_read_u32(&reader);
-        host.sessions[i].last_id = wire_read_u32(&reader);
-        host.sessions[i].ids_count = wire_read_u32(&reader);
-    }
-    for (size_t i = 0; i < TRAP_CONTENTS_MAX; i++) {
-        host.contents[i].tag = wire_read_u32(&reader);
-        host.contents[i].directories = wire_read_u32(&reader);
-    }
-    host.calendar_urls_count = wire_read_u32(&reader);
-    host.contents_next = wire_read_u32(&reader);
-    is_sound = is_sound && host.contents_next < TRAP_CONTENTS_MAX;
-    if (wire_reader_finish(&reader, NULL) != ERR_OK || !is_sound) {
+    wire_read_version(&reader, STATE_VERSION, "unknown version");
+    trap_host_code(&(struct wire_coder){.reader = &reader}, &host);
+    if (wire_reader_finish(&reader, NULL) != ERR_OK) {
         return ERR_INVALID;
     }
     *ret_host = host;

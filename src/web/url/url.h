@@ -123,6 +123,12 @@ static inline bool url_has_fragment(const struct url *url) {
     return url->fragment.from != 0;
 }
 
+/* Without '#' and what is behind it. */
+static inline struct bytes url_href_without_fragment(const struct url *url) {
+    struct bytes href = url_href(url);
+    return url_has_fragment(url) ? bytes_slice(href, 0, url->fragment.from - 1) : href;
+}
+
 static inline bool url_is_special(const struct url *url) {
     return url->scheme_type != URL_SCHEME_OTHER;
 }
