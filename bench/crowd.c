@@ -15,7 +15,7 @@
 
 #include "base/prng.h"
 #include "bench.h"
-#include "protocol/crowd/crowd_message.h"
+#include "protocol/crowd/crowd.h"
 
 enum {
     VIEW_SIZE = 25,

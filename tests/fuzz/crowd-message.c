@@ -1,7 +1,7 @@
 /* Any bytes as a message of the crowd: what is read is within its bounds, and is written as it was read. */
 #include "fuzz.h"
 
-#include "protocol/crowd/crowd_message.h"
+#include "protocol/crowd/crowd.h"
 
 static void check(const struct crowd_message *message) {
     bool has_entries = message->kind == CROWD_MESSAGE_SHUFFLE || message->kind == CROWD_MESSAGE_SHUFFLED ||

@@ -1,7 +1,7 @@
 /* Any bytes as a message of a group: what is read is within its bounds, and is written as it was read. */
 #include "fuzz.h"
 
-#include "protocol/group/group_message.h"
+#include "protocol/group/group.h"
 
 static void check(const struct group_message *message) {
     ASSERT(message->kind > 0 && message->kind < GROUP_MESSAGE_KINDS_END);

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "protocol/ring/message.h"
+#include "protocol/ring/ring.h"
 #include "protocol/ring/ring_state.h"
 
 enum { HEADER_FILLED_SIZE = 18, SENDERS_COUNT = 8 };

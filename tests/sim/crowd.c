@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "../unit/unit.h"
-#include "protocol/crowd/crowd_message.h"
+#include "protocol/crowd/crowd.h"
 #include "sim/experiments/crowd_churn.h"
 #include "sim/experiments/crowd_shuffle.h"
 #include "sim/experiments/experiment.h"

@@ -4,7 +4,7 @@
  */
 #include "../unit/unit.h"
 #include "base/wire.h"
-#include "protocol/ring/message.h"
+#include "protocol/ring/ring.h"
 #include "sim/experiments/ring_world.h"
 
 enum {

@@ -28,7 +28,7 @@
 #include "base/hex.h"
 #include "net/datagram.h"
 #include "net/socket_address.h"
-#include "protocol/crowd/crowd_message.h"
+#include "protocol/crowd/crowd.h"
 #include "protocol/crowd/wish.h"
 
 enum { SIZE_MAX_SENT = 60000, ANSWER_WAIT_MS = 5000, PAYLOAD_SIZE = 200, VERSIONS_COUNT = 16, BURST = 4 };

@@ -1,5 +1,5 @@
 #include "crowd-square.h"
-#include "protocol/crowd/locate.h"
+#include "protocol/crowd/crowd_state.h"
 
 /* Each knows the next one only. */
 static void make_chain(struct square *square, uint32_t count, const struct crowd_config *config) {

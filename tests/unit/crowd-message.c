@@ -1,5 +1,5 @@
 /* The messages of the crowd against the vectors of docs/protocol/crowd.md, and what vectors cannot say. */
-#include "protocol/crowd/crowd_message.h"
+#include "protocol/crowd/crowd.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/prng.h"
-#include "protocol/crowd/crowd_message.h"
+#include "protocol/crowd/crowd.h"
 #include "unit.h"
 
 enum { SQUARE_NODES_MAX = 256, SQUARE_LATENCY_US = 10000 };

@@ -1,5 +1,5 @@
 /* The messages of a group against the vectors of docs/protocol/group.md, and what vectors cannot say. */
-#include "protocol/group/group_message.h"
+#include "protocol/group/group.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/map.h"
-#include "protocol/group/group_message.h"
+#include "protocol/group/group.h"
 #include "unit.h"
 
 enum { NODE_DOCUMENT_SIZE_MAX = TOPOLOGY_SIZE_MAX + 256 };

@@ -1,5 +1,5 @@
 /* The messages of the ring against the vectors of docs/protocol/ring.md, and what vectors cannot say. */
-#include "protocol/ring/message.h"
+#include "protocol/ring/ring.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 
 #include "allocations.h"
 #include "base/prng.h"
-#include "protocol/ring/message.h"
 #include "unit.h"
 
 enum { LIST_SIZE = 4, OTHERS_COUNT = 200 };

@@ -1,6 +1,6 @@
 #include "base/wire.h"
 #include "node/transport/transport_state.h"
-#include "protocol/ring/message.h"
+#include "protocol/ring/ring.h"
 #include "store/keyset/position.h"
 #include "web/url/surt.h"
 

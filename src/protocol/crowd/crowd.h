@@ -5,8 +5,8 @@
  * with answers to what PROOFS left open: floods, spoofed return addresses, objects that nobody has.
  *
  *      view.h      the nodes that we know: at most C neighbours, with ages
- *      overlay.h   ConstructOverlay: joins, shuffles
- *      locate.h    LocateObject: our searches, and the queries of others that pass through
+ *      overlay.c   ConstructOverlay: joins, shuffles
+ *      locate.c    LocateObject: our searches, and the queries of others that pass through
  *      wish.h      what is searched for, and what is said of what was found; opaque to the other files
  *      crowd_message.h   the bytes. docs/protocol/crowd.md
  *
@@ -24,28 +24,16 @@
  *
  * Nothing is believed because it came from the crowd: what is out of range, unasked for, of another version
  * or network is counted and dropped. No answer is larger than three times its question unless the asker has
- * proved its address by a token (overlay.h).
+ * proved its address by a token (overlay.c).
  */
 #ifndef MNEMON_PROTOCOL_CROWD_CROWD_H
 #define MNEMON_PROTOCOL_CROWD_CROWD_H
 
 #include "base/err.h"
 #include "base/step.h"
+#include "protocol/crowd/crowd_message.h"
 
 struct crowd;
-
-enum {
-    CROWD_VERSION = 1,
-    CROWD_NETWORK_SIZE = 16,
-    CROWD_VIEW_MAX = 64,
-    CROWD_SHUFFLE_MAX = 16,
-    CROWD_CONTACTS_MAX = 16,
-    CROWD_FANOUT_MAX = 16,
-    CROWD_TTL_CAP = 15, /* of experiments; what a node takes from others: config.ttl_cap */
-    CROWD_WISH_SIZE_MAX = 400,
-    CROWD_FINDING_SIZE_MAX = 1000,
-    CROWD_BLAME_TEXT_SIZE_MAX = 48,
-};
 
 enum crowd_kind {
     CROWD_CYCLON, /* shuffle with the oldest neighbour, join by random walks */
@@ -83,7 +71,7 @@ struct crowd_config {
     uint8_t ttl_last;      /* (6) grows by one with each try */
     uint8_t tries_at_last; /* (1) tries with ttl_last, then it is lost */
     uint8_t ttl_cap;       /* (7) of others' queries: more is cut down to it */
-    uint64_t hop_us;       /* (300 ms) T: a try with TTL t is waited for t * T, but see locate.h */
+    uint64_t hop_us;       /* (300 ms) T: a try with TTL t is waited for t * T, but see locate.c */
     uint64_t ack_us;       /* (500 ms) a neighbour that has not acknowledged by then is replaced by another */
     uint32_t searches_max; /* (64) our own, at once */
     uint32_t seen_max;     /* (4,096) queries that are remembered: repeats, and the way back */
@@ -166,11 +154,6 @@ struct crowd_counters {
     uint64_t forwarded_count;   /* queries sent on, each copy */
     uint64_t reselected_count;  /* copies sent to another, because the first was silent */
     uint64_t relayed_count;     /* findings passed back */
-};
-
-struct crowd_neighbour {
-    struct peer peer;
-    uint32_t age; /* shuffles of ours since it was made; 0 under CROWD_PROOFS */
 };
 
 const struct crowd_counters *crowd_counters(const struct crowd *crowd);

@@ -7,8 +7,27 @@
 #ifndef MNEMON_PROTOCOL_CROWD_CROWD_MESSAGE_H
 #define MNEMON_PROTOCOL_CROWD_CROWD_MESSAGE_H
 
-#include "base/wire.h"
-#include "protocol/crowd/crowd.h"
+#include "base/peer.h"
+#include "base/step.h"
+
+enum {
+    CROWD_VERSION = 1,
+    CROWD_NETWORK_SIZE = 16,
+    CROWD_VIEW_MAX = 64,
+    CROWD_SHUFFLE_MAX = 16,
+    CROWD_CONTACTS_MAX = 16,
+    CROWD_FANOUT_MAX = 16,
+    CROWD_TTL_CAP = 15, /* of experiments; what a node takes from others: config.ttl_cap */
+    CROWD_WISH_SIZE_MAX = 400,
+    CROWD_FINDING_SIZE_MAX = 1000,
+    CROWD_BLAME_TEXT_SIZE_MAX = 48,
+};
+
+/* A node as it is known to another. */
+struct crowd_neighbour {
+    struct peer peer;
+    uint32_t age; /* shuffles of ours since it was made; 0 under CROWD_PROOFS */
+};
 
 /* The values are on the wire. */
 enum crowd_message_kind {

@@ -1,5 +1,30 @@
-#include "protocol/crowd/overlay.h"
-
+/*
+ * overlay - ConstructOverlay: nodes that join are brought in, neighbours are exchanged, the silent are
+ * dropped.
+ *
+ *      shuffle   wait ─────────────── pick ─ SHUFFLE ──> it: has one open itself: BUSY
+ *                                                       else picks, SHUFFLED, merges
+ *                ─ SHUFFLED: merge ─ BUSY: nothing ─ silence for answer_us: it is dropped
+ *
+ * The partner of a shuffle is the first to be overwritten: the edge turns round. If there is room it stays,
+ * so that the nodes of a small crowd know each other.
+ *
+ *      proofs    A random neighbour is shuffled with. JOIN is answered with JOINED: half of the view, half of
+ *                the nodes that joined last (a cache of view_size, the paper's bootstrap list).
+ *      cyclon    All grow older by one, the oldest is shuffled with; the other side has us with age 0. JOIN:
+ *                JOINED with a part of the view comes at once, so that a node is not alone; and to each
+ *                neighbour a WALK of walk_hops random steps begins. Where it ends, the newcomer takes a
+ * random neighbour's place, which is told of in WELCOME and overwrites what JOINED brought. The edges that
+ * pointed away stay as many: nobody is lost by a join.
+ *
+ * A JOIN from an address that has not proved itself gets a CHALLENGE: a token, the keyed hash of its address.
+ * The contacts are tried one after the other, again and again with longer waits, until one has answered.
+ *
+ * Floods: shuffles and walks of one node are bounded, and the joins of all. A node that shuffles too often is
+ * told BUSY; that is small, and a node unlucky enough to share its bucket is not silent to us. Hearsay never
+ * changes the key of an address that we know: that would make a node unreachable by a lie about it. A node
+ * itself does.
+ */
 #include "protocol/crowd/crowd_state.h"
 
 /* How a node comes into the crowd: its own side, that of the contact, and the walks between them. */

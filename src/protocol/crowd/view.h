@@ -10,7 +10,7 @@
 #define MNEMON_PROTOCOL_CROWD_VIEW_H
 
 #include "base/prng.h"
-#include "protocol/crowd/crowd.h"
+#include "protocol/crowd/crowd_message.h"
 
 struct view {
     struct peer self;

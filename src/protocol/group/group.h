@@ -36,16 +36,13 @@
 #include "base/err.h"
 #include "base/step.h"
 #include "protocol/group/estimate.h"
+#include "protocol/group/group_message.h"
 #include "protocol/group/topology.h"
 
 struct group;
 
 enum {
-    GROUP_VERSION = 1,
-    GROUP_ID_SIZE = 16,
-    GROUP_SIGNATURE_SIZE = 64,
-    GROUP_PAPERS_SIZE_MAX = 512, /* what a join request shows to the master's owner */
-    GROUP_NEIGHBOURS_MAX = 32,   /* that are configured instead of computed */
+    GROUP_NEIGHBOURS_MAX = 32, /* that are configured instead of computed */
     GROUP_BLAME_TEXT_SIZE_MAX = 48,
     GROUP_SLOT = 0, /* of ACTION_SAVE: the document */
     GROUP_SLOT_FORMER =

@@ -8,7 +8,8 @@
 #ifndef MNEMON_PROTOCOL_GROUP_GROUP_MESSAGE_H
 #define MNEMON_PROTOCOL_GROUP_GROUP_MESSAGE_H
 
-#include "protocol/group/group.h"
+#include "base/step.h"
+#include "protocol/group/graph.h"
 
 /* The values are on the wire. */
 enum group_message_kind {
@@ -32,6 +33,10 @@ enum group_message_kind {
 };
 
 enum {
+    GROUP_VERSION = 1,
+    GROUP_ID_SIZE = 16,
+    GROUP_SIGNATURE_SIZE = 64,
+    GROUP_PAPERS_SIZE_MAX = 512, /* what a join request shows to the master's owner */
     GROUP_MESSAGE_HEADER_SIZE = 34,
     GROUP_PIECE_SIZE = 1024, /* all but the last have this */
     GROUP_PIECES_MAX = 64,

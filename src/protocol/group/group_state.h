@@ -14,7 +14,7 @@
 #include "base/bucket.h"
 #include "base/prng.h"
 #include "base/retry.h"
-#include "protocol/group/group_message.h"
+#include "protocol/group/group.h"
 
 enum {
     GROUP_NOWHERE = GROUP_MEMBERS_MAX, /* the position of a node that is no member */

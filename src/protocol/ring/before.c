@@ -1,5 +1,18 @@
-#include "protocol/ring/before.h"
-
+/*
+ * before - the places before one of ours: its predecessor, that one's predecessor, and so on.
+ *
+ * Chord itself needs only the predecessor; a holder of copies of others' keys must know how far back they
+ * reach. So each place keeps a chain, learnt like the successor list from the other side: [p] + p's chain,
+ * replaced whole from one answer of the predecessor p. It ends before our own place comes round again, or at
+ * before_size().
+ *
+ *      p --- notify, with a digest of p's chain ---> us     ours differs: we ask p for it
+ *      us -- ask-before, with a digest of our list --> p    its differs: it stabilizes soon
+ *
+ * At rest nothing is asked. A change runs along the ring as fast as messages do, the chain forwards and the
+ * list backwards, instead of one place a round. The digests are hints and nothing more: a wrong one costs a
+ * question. The chain decides nothing in Chord; it is as true as the predecessors' words (holders.c).
+ */
 #include "protocol/ring/ring_state.h"
 
 enum {

@@ -1,5 +1,33 @@
-#include "protocol/ring/chord.h"
-
+/*
+ * chord - one place of this node on the ring: its predecessor, its successor list, its fingers.
+ *
+ * P. Zave's corrected Chord (How to make Chord correct, IEEE TSE 2017), operation by operation:
+ *
+ *   join                        list := all of m's, predecessor := m, for the member m before us
+ *   stabilize from successor    dead: drop the head, append padding, notify the new head
+ *                               live: list := [s] + first r-1 of s's; then its predecessor, if it is between,
+ *                               is asked; otherwise s is notified
+ *   stabilize from predecessor  dead: notify the head; live: list := [p] + first r-1 of p's; notify p
+ *   rectify                     a node that notifies becomes predecessor if it is between, or if the old one
+ * is dead
+ *
+ * The list always has r entries, the predecessor is never empty, lists are replaced whole from one answer and
+ * at most one question is open; while it is, nodes that ask for the state hear *busy*. Padding is an ID
+ * directly behind the last entry and has no address: the list stays full without skipping anybody.
+ *
+ * What is guaranteed (Zave): as long as no failure leaves a member without a live successor and r + 1
+ * principals remain (members that no list skips), there is exactly one ordered ring and it becomes ideal.
+ * Before a silent head counts as dead, everybody else in the list is pinged, so that several that died
+ * together are found silent together. Whoever was silent just now is asked with fewer tries when its turn
+ * comes, but it is asked: dropped unasked, one that crashed and came back would be passed over, which breaks
+ * the guarantee (ring-invariants, seed 396).
+ *
+ * A machine with several places fails as several members at once; r should be larger than the number of
+ * places of one machine. If all successors are dead in spite of it, the place goes back to small.c with
+ * everybody it remembers.
+ *
+ * Below r + 1 nodes the lists are those of small.c, and nothing here changes them.
+ */
 #include "protocol/ring/ring_state.h"
 
 enum {
@@ -344,7 +372,7 @@ void chord_answered(struct ring *ring, struct chord *chord, const struct query *
     if (query->purpose == QUERY_JOIN && (!chord->is_member || is_moving)) {
         after_join(ring, chord, query, answer);
     } else if (ring->mode != MODE_CHORD || !chord->is_member) {
-        return; /* small.h keeps the lists now */
+        return; /* small.c keeps the lists now */
     } else if (query->purpose == QUERY_SUCCESSOR) {
         after_successor(ring, chord, query, answer);
     } else if (query->purpose == QUERY_PREDECESSOR) {

@@ -1,5 +1,9 @@
-#include "protocol/ring/circle.h"
-
+/*
+ * circle - all places of a small ring in the order of their IDs, ours among them.
+ *
+ * Made from the table of small.c when it is needed: half a hundred kilobytes on the caller's stack, and one
+ * SHA-256 for each place.
+ */
 #include "protocol/ring/ring_state.h"
 
 /* An ID that is there already belongs to the node that was first: no two hold one place. */

@@ -1,5 +1,7 @@
-#include "protocol/ring/local.h"
-
+/*
+ * local - what this node can say of a key without asking anybody: from its own places, their lists and the
+ * table. Lookups begin with it, and the questions of others are answered from it.
+ */
 #include "protocol/ring/ring_state.h"
 
 enum {

@@ -1,5 +1,16 @@
-#include "protocol/ring/lookup.h"
-
+/*
+ * lookup - which node is responsible for a key: asked step by step, three candidates at a time.
+ *
+ * Candidates come from the table, then from answers. Those before the key are asked nearest first (among
+ * those equally near to a factor of two, the quicker one); those at or behind it only if a node that
+ * should know says that they follow. Only the responsible place's own word ends a lookup, and not while
+ * somebody nearer to the key is still to be asked: so a wrong answer costs time, and a place that is not
+ * there is passed over. If the owner has just died and nobody has taken over yet, the first behind it that
+ * answers is the answer; but a node that was silent is asked once more before, for it may be the network's
+ * fault.
+ *
+ * A key of which the table holds the owner's own recent word is answered at once.
+ */
 #include "protocol/ring/ring_state.h"
 
 static struct ring_id way(const struct lookup *lookup, const struct lookup_candidate *candidate) {

@@ -8,8 +8,25 @@
 #ifndef MNEMON_PROTOCOL_RING_MESSAGE_H
 #define MNEMON_PROTOCOL_RING_MESSAGE_H
 
+#include "base/step.h"
 #include "base/wire.h"
-#include "protocol/ring/ring.h"
+#include "protocol/ring/ring_id.h"
+
+enum {
+    RING_VERSION = 1,
+    RING_LIST_MAX = 20, /* a list of IPv6 addresses and keys fits one message */
+    RING_CHARTER_SIZE = 16,
+};
+
+/* A place somebody has. */
+struct vnode {
+    struct peer peer;
+    uint8_t index; /* virtual */
+    struct ring_id id;
+};
+
+/* Why a message is refused. */
+enum ring_reason { RING_OTHER_VERSION, RING_OTHER_CHARTER, RING_REASONS_END };
 
 enum message_kind {
     MESSAGE_ASK_STATE = 1, /* to place: your list and predecessor? */
@@ -68,7 +85,7 @@ struct message {
     uint8_t status;  /* message_status, message_found, message_mode, ring_reason */
     bool is_whole;   /* NODES: all nodes of the ring are named */
     uint8_t wanted;  /* FIND, ASK_BEFORE: places */
-    uint64_t digest; /* NOTIFY: of the chain before the sender; ASK_BEFORE: of its list. See before.h */
+    uint64_t digest; /* NOTIFY: of the chain before the sender; ASK_BEFORE: of its list. See before.c */
     struct ring_id key;
     struct vnode predecessor;                       /* STATE, FOUND_OWNER */
     struct vnode vnodes[MESSAGE_VNODES_MAX];        /* STATE: the list; FOUND; NODES: first of each; BEFORE */

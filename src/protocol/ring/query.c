@@ -1,5 +1,14 @@
-#include "protocol/ring/query.h"
-
+/*
+ * query - questions that wait for their answers: repeated by RFC 6298's timer, given up after some tries.
+ *
+ * An answer counts only with the number of an open question and from the address (and key) that was asked.
+ * The answer to a repeated question is taken, however late, but is no measure of the round trip (Karn). Who
+ * gives no answer to all tries is silent, which chord.c and small.c take for dead.
+ *
+ * Against amplification each answer carries a token, a keyed hash of the asker's address, which the asker
+ * sends with its next question and has thereby proved its address. Without one, a question is padded, so that
+ * no answer is longer than three times the question.
+ */
 #include "base/map.h"
 #include "protocol/ring/ring_state.h"
 

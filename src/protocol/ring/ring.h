@@ -3,7 +3,7 @@
  *
  * A node has one to 32 places (virtual nodes). Each place p is responsible for the keys in (predecessor, p];
  * the next r places after it are its successor list. Rules, messages and the small ring below r + 1 nodes:
- * chord.h, small.h, message.h; lookups: lookup.h; nodes that we have heard of: table.h.
+ * chord.c, small.c, message.h; lookups: lookup.c; nodes that we have heard of: table.h.
  *
  *      driver                                     ring
  *        EVENT_START ------------------------------>
@@ -23,24 +23,14 @@
 
 #include "base/err.h"
 #include "base/step.h"
-#include "protocol/ring/ring_id.h"
+#include "protocol/ring/message.h"
 
 struct ring;
 
 enum {
-    RING_VERSION = 1,
-    RING_LIST_MAX = 20, /* a list of IPv6 addresses and keys fits one message */
     RING_LIST_DEFAULT = 8,
-    RING_CHARTER_SIZE = 16,
     RING_BLAMES_MAX = 16,
     RING_BLAME_TEXT_SIZE_MAX = 48,
-};
-
-/* A place somebody has. */
-struct vnode {
-    struct peer peer;
-    uint8_t index; /* virtual */
-    struct ring_id id;
 };
 
 /* For experiments only: what is left out, to see the checkers find it. */
@@ -50,7 +40,7 @@ enum ring_breakage { RING_WHOLE, RING_BREAK_PADDING };
 struct ring_config {
     struct peer self;     /* as others reach it */
     uint8_t vnodes_count; /* (1) virtual nodes */
-    uint8_t first_index;  /* of them; if another node behind our address has one of them: taken.h */
+    uint8_t first_index;  /* of them; if another node behind our address has one of them: taken.c */
     bool is_first_fixed;  /* then no others are taken instead */
     uint8_t list_size;    /* (8) r, by the charter: the same on all nodes; with 1 no death is survived */
     uint8_t copies;       /* (3) nodes that hold a key, by the charter: for RING_HELD */
@@ -84,8 +74,6 @@ enum ring_notice {
                    nothing until RING_JOIN), place of the node that has it */
 };
 
-enum ring_reason { RING_OTHER_VERSION, RING_OTHER_CHARTER, RING_REASONS_END };
-
 enum err ring_new(const struct ring_config *config, struct ring **ret_ring) MUST_CHECK;
 void ring_free(struct ring *ring);
 void ring_step(struct ring *ring, const struct event *event, struct outbox *out);
@@ -98,7 +86,6 @@ size_t ring_memory_size(const struct ring_config *config);
 struct bytes ring_write_contacts(const struct peer *peers, size_t peers_count, void *memory);
 
 /* One place of a notice. Bytes of our own making: a failure is in the reader. */
-struct wire_reader;
 void ring_read_vnode(const struct ring *ring, struct wire_reader *reader, struct vnode *ret_vnode);
 
 /* ---- for `mnemon ring status`, read-only ---- */

@@ -1,6 +1,18 @@
-#include "protocol/ring/small.h"
-
-#include "protocol/ring/circle.h"
+/*
+ * small - rings of few nodes: everybody knows everybody, and the sorted table is the ring.
+ *
+ * Chord's guarantee needs r + 1 members, a new ring has one. So up to r *nodes* (a machine's places die
+ * together, therefore machines are counted) each keeps a table of all, asks each of them in turn for theirs,
+ * and sorts all places: the lists of chord.c follow from that. A node enters the table only by its own
+ * answer, whoever named it; it leaves by silence. Tables so become the union of what is alive and connected.
+ *
+ * When a node begins and ceases to do so: mode.c.
+ *
+ * Guaranteed while nodes can reach each other: tables converge to those alive (a node that dies stays in for
+ * QUERY_TRIES_DEAD time-outs after it is asked next); the change to Chord starts ideal. Not guaranteed: that
+ * two nodes never disagree about a key meanwhile. Tables hold at most RING_LIST_MAX others, those with the
+ * smallest IDs; a node that finds no room waits for Chord.
+ */
 #include "protocol/ring/ring_state.h"
 
 enum {

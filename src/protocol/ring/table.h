@@ -20,7 +20,7 @@
 #include "base/arena.h"
 #include "base/prng.h"
 #include "base/rtt.h"
-#include "protocol/ring/ring.h"
+#include "protocol/ring/message.h"
 
 enum { TABLE_MISSES_MAX = 2, TABLE_BLOCKED_US = 10000000 };
 

@@ -1,5 +1,19 @@
-#include "protocol/ring/taken.h"
-
+/*
+ * taken - no two nodes have one place.
+ *
+ * IDs come from addresses without ports, so nodes behind one address (of IPv6: in one /64) need places of
+ * different indices. Whoever has a place keeps it. Whoever comes and finds that another live node has it
+ * takes the next indices by itself, or, if its indices are fixed, stays outside until it is told to join
+ * again; it asks with the same places, for the other may be gone by then. Nobody is believed to live on
+ * hearsay: the other must have answered itself. Our own address and port are ourselves in an earlier life and
+ * no conflict.
+ *
+ *      seen while joining     the owner of our own ID has our ID and another address      (lookup.c)
+ *                             somebody's table begins with places that are ours, too      (small.c)
+ *      seen as a member       two rings have met, or two came at once: the successor has another
+ *                             predecessor with our ID, which answers                       (chord.c)
+ *                             otherwise the larger address gives way
+ */
 #include "protocol/ring/ring_state.h"
 
 enum { IPV6_NETWORK_SIZE = 8 }; /* as ring_id.c has it */

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/wire.h"
-#include "protocol/crowd/crowd_message.h"
+#include "protocol/crowd/crowd.h"
 
 enum { LIST_SIZE_DEFAULT = 25, WISH_SIZE = 8 };
 

@@ -9,7 +9,7 @@
 #define MNEMON_SIM_EXPERIMENTS_RING_LIARS_H
 
 #include "base/prng.h"
-#include "protocol/ring/message.h"
+#include "protocol/ring/ring.h"
 
 enum ring_lie {
     RING_LIE_NONE,

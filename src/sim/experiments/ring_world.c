@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/wire.h"
-#include "protocol/ring/message.h"
+#include "protocol/ring/ring.h"
 
 struct ring_state {
     struct ring *ring;
