@@ -16,7 +16,7 @@ struct fixture {
     char *directory;
     struct http_server *server;
     struct http_server_config config;
-    struct http_route routes[8];
+    struct http_route routes[9];
     atomic_int long_count; /* that a worker has begun */
     atomic_int gone_count; /* of them, whose client left */
     uint16_t port;
@@ -135,6 +135,21 @@ static void answer_long(struct http_request *request) {
     http_answer(request, 200, "text/plain", BYTES("at last"));
 }
 
+/* Finds out only when it has answered that it should not be here. */
+static void answer_put_off(struct http_request *request) {
+    struct http_stream stream = {.size = HTTP_SIZE_UNKNOWN,
+                                 .read = read_numbers,
+                                 .close = count_close,
+                                 .context = http_request_context(request)};
+    if (http_request_is_on_worker(request)) {
+        answer_long(request);
+        return;
+    }
+    http_add_header(request, "X-Forgotten", "yes");
+    http_answer_stream(request, 500, "text/plain", &stream);
+    http_request_put_off(request);
+}
+
 static void count_end(struct http_request *request) {
     atomic_fetch_add(&((struct fixture *)http_request_context(request))->ends_count, 1);
 }
@@ -164,6 +179,7 @@ static int set_up(void **state) {
         {"GET", "/stream", 0, fixture, NULL, answer_stream, NULL, false},
         {"GET", "/later", 0, fixture, NULL, answer_later, count_end, false},
         {"GET", "/long", 0, fixture, NULL, answer_long, count_end, true},
+        {"GET", "/turns-out-long", 0, fixture, NULL, answer_put_off, count_end, false},
     };
     memcpy(fixture->routes, routes, sizeof routes);
     fixture->config = (struct http_server_config){
@@ -497,6 +513,19 @@ static void long_requests_take_no_thread_of_the_server(void **state) {
     assert_int_equal(atomic_load(&fixture->ends_count), WORKERS);
 }
 
+static void a_request_that_turns_out_long_begins_again_on_a_worker(void **state) {
+    struct fixture *fixture = *state;
+    struct http_route_stat stat;
+    expect(fixture, "GET /turns-out-long?a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200",
+           "X-Query: yes");
+    assert_null(strstr(fixture->answer, "X-Forgotten"));
+    assert_int_equal(atomic_load(&fixture->closes_count), 1);
+    assert_int_equal(atomic_load(&fixture->ends_count), 1);
+    http_server_route_stat(fixture->server, 8, &stat);
+    assert_int_equal(stat.statuses[2], 1);
+    assert_int_equal(stat.statuses[5], 0);
+}
+
 static void long_work_learns_that_its_client_left(void **state) {
     struct fixture *fixture = *state;
     atomic_store(&fixture->is_held, true);
@@ -684,6 +713,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(streams_answers_with_and_without_a_size, set_up, tear_down),
         cmocka_unit_test_setup_teardown(suspended_requests_take_no_thread, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_requests_take_no_thread_of_the_server, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_request_that_turns_out_long_begins_again_on_a_worker, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(long_work_learns_that_its_client_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopping_waits_for_what_is_suspended, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopping_answers_what_has_begun, set_up, tear_down),

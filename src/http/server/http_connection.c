@@ -208,6 +208,7 @@ static void connection_start_sending(struct http_connection *connection) {
         connection_close(connection);
         return;
     }
+    http_request_count(request);
     pthread_mutex_lock(&server->lock);
     connection->closes |= server->is_stopping;
     pthread_mutex_unlock(&server->lock);

@@ -82,7 +82,7 @@ void http_add_header(struct http_request *request, const char *name, const char 
     buf_put_string(&request->headers, "\r\n");
 }
 
-static void count_answer(const struct http_request *request) {
+void http_request_count(const struct http_request *request) {
     struct http_server *server = request->connection->thread->server;
     size_t index = server->config.routes_count;
     if (request->route != NULL) {
@@ -106,6 +106,22 @@ static void count_answer(const struct http_request *request) {
     http_count(&server->sent_size, size);
 }
 
+void http_request_forget(struct http_request *request) {
+    if (request->stream.close != NULL) {
+        request->stream.close(request->stream.context);
+    }
+    if (request->scratch.directory != NULL) {
+        scratch_done(&request->scratch);
+    }
+    buf_done(&request->content);
+    buf_done(&request->headers);
+    request->stream = (struct http_stream){0};
+    request->scratch = (struct scratch){0};
+    request->content = request->headers = (struct buf){0};
+    request->status = 0;
+    request->is_lost = false;
+}
+
 /* It is sent when the route's function has returned. */
 static void set_answer(struct http_request *request, unsigned status, const char *type, uint64_t size) {
     ASSERT(!http_request_is_answered(request) && !request->is_suspended);
@@ -113,7 +129,6 @@ static void set_answer(struct http_request *request, unsigned status, const char
     request->is_lost = request->headers.err != ERR_OK;
     request->status = status;
     request->size = size;
-    count_answer(request);
 }
 
 void http_answer(struct http_request *request, unsigned status, const char *type, struct bytes body) {
@@ -227,6 +242,16 @@ void http_answer_error(struct http_request *request, enum err err, const char *t
 }
 
 /* ---- later ---- */
+
+bool http_request_is_on_worker(const struct http_request *request) {
+    return request->is_away;
+}
+
+void http_request_put_off(struct http_request *request) {
+    ASSERT(!request->is_away && !request->is_suspended);
+    http_request_forget(request);
+    request->is_put_off = true;
+}
 
 void http_request_suspend(struct http_request *request) {
     ASSERT(!http_request_is_answered(request) && !request->is_suspended);

@@ -86,6 +86,17 @@ unsigned http_status(enum err err);
 
 /* ---- later ---- */
 
+/* In answer(): may it take its time? */
+bool http_request_is_on_worker(const struct http_request *request);
+
+/*
+ * In answer(), not on a worker, as the last call: this is going to take longer than the other connections
+ * should wait. What was answered is forgotten, and answer() is called again, on a worker.
+ */
+void http_request_put_off(struct http_request *request);
+
+/* Until http_request_resume(), answer() is not called again. */
+
 void http_request_suspend(struct http_request *request);
 void http_request_resume(struct http_request *request);
 

@@ -170,7 +170,7 @@ static bool give_to_worker(struct http_request *request) {
 }
 
 void http_request_work(struct http_request *request) {
-    bool is_long = request->route->is_long;
+    bool is_long = request->route->is_long || request->is_put_off;
     if (!start_work(request) || (is_long && !give_to_worker(request))) {
         http_answer_error(request, ERR_BUSY, "the server is stopping");
         return;
@@ -179,6 +179,10 @@ void http_request_work(struct http_request *request) {
         return;
     }
     request->route->answer(request);
+    if (request->is_put_off) {
+        http_request_work(request);
+        return;
+    }
     ASSERT(request->is_suspended || http_request_is_answered(request));
     if (!request->is_suspended) {
         end_work(request);
@@ -194,12 +198,7 @@ void http_request_end(struct http_request *request) {
     if (request->route != NULL && request->route->end != NULL) {
         request->route->end(request);
     }
-    if (request->stream.close != NULL) {
-        request->stream.close(request->stream.context);
-    }
-    if (request->scratch.directory != NULL) {
-        scratch_done(&request->scratch);
-    }
+    http_request_forget(request);
     if (request->has_begun) {
         scratch_done(&request->body);
         pthread_mutex_lock(&server->lock);
@@ -208,8 +207,6 @@ void http_request_end(struct http_request *request) {
         }
         pthread_mutex_unlock(&server->lock);
     }
-    buf_done(&request->content);
-    buf_done(&request->headers);
     *request = (struct http_request){0};
 }
 

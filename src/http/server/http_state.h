@@ -72,7 +72,8 @@ struct http_request {
     bool is_working;   /* it is in working_count */
     bool is_suspended; /* until http_request_resume(), which posts `resumed` */
     struct loop_post resumed;
-    bool is_away; /* a worker has it, for `job` */
+    bool is_away;    /* a worker has it, for `job` */
+    bool is_put_off; /* a worker is to have it */
     struct pool_job job;
     void *state;
 
@@ -141,6 +142,10 @@ bool http_request_take(struct http_request *request, struct bytes part);
 /* All of it is there: an answer, lost, suspended, or away. */
 void http_request_work(struct http_request *request);
 
+/* It has no answer any more. */
+void http_request_forget(struct http_request *request);
+
+void http_request_count(const struct http_request *request);
 void http_request_end(struct http_request *request);
 
 static inline bool http_request_is_answered(const struct http_request *request) {

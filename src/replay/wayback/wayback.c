@@ -410,6 +410,10 @@ static void wayback_dispatch(struct wayback *wayback) {
 static void wayback_answer(struct http_request *request) {
     struct replay *replay = http_request_context(request);
     struct wayback wayback = {.replay = replay, .request = request};
+    if (!http_request_is_on_worker(request) && !instance_is_here(archive_instance(replay->archive))) {
+        http_request_put_off(request); /* other nodes may have to be asked */
+        return;
+    }
     wayback.reader = archive_reader_begin(replay->archive);
     if (wayback.reader == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
@@ -428,11 +432,14 @@ static void wayback_answer(struct http_request *request) {
         }
         archive_reader_end(wayback.reader);
     }
+    if (wayback.is_put_off) {
+        http_request_put_off(request);
+    }
 }
 
 size_t wayback_routes(struct replay *replay, struct http_route out[WAYBACK_ROUTES_MAX]) {
     wayback_make_key(replay);
-    out[0] = (struct http_route){
-        .method = "GET", .path = "/web/*", .context = replay, .answer = wayback_answer, .is_long = true};
+    out[0] =
+        (struct http_route){.method = "GET", .path = "/web/*", .context = replay, .answer = wayback_answer};
     return 1;
 }

@@ -19,11 +19,19 @@ static bool decode_has_gone(void *context) {
     return http_request_is_gone(context);
 }
 
+enum err wayback_put_off(struct wayback *wayback) {
+    wayback->is_put_off = !http_request_is_on_worker(wayback->request);
+    return wayback->is_put_off ? ERR_BUSY : ERR_OK;
+}
+
 enum err wayback_work(struct wayback *wayback, uint64_t size) {
     uint64_t before = wayback->work_size;
     wayback->work_size += size;
     if (wayback->work_size <= WORK_FREE_SIZE) {
         return ERR_OK;
+    }
+    if (wayback_put_off(wayback) != ERR_OK) {
+        return ERR_BUSY;
     }
     if (!wayback->has_place) {
         struct turnstile *work = archive_work(wayback->replay->archive);

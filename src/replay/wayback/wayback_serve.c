@@ -6,7 +6,10 @@
 #include "web/html/encoding.h"
 #include "web/type/mime_type.h"
 
-enum { FEED_SIZE = 64 << 10 };
+enum {
+    FEED_SIZE = 64 << 10,
+    SHORT_FRAME_SIZE = 256 << 10, /* larger records are read on a worker */
+};
 
 /* ---- redirects ---- */
 
@@ -312,7 +315,11 @@ static enum err serve_settled(struct wayback *wayback, struct err_detail *detail
 }
 
 enum err wayback_serve(struct wayback *wayback, struct err_detail *detail) {
-    enum err err = archive_open(wayback->reader, &wayback->capture, &wayback->record, detail);
+    bool is_short = wayback->capture.location.length <= SHORT_FRAME_SIZE;
+    enum err err = is_short ? ERR_OK : wayback_put_off(wayback);
+    if (err == ERR_OK) {
+        err = archive_open(wayback->reader, &wayback->capture, &wayback->record, detail);
+    }
     if (err != ERR_OK) {
         return err;
     }

@@ -69,6 +69,7 @@ struct wayback {
     bool keeps_reader;           /* a stream ends it */
     uint64_t work_size;          /* decoded and rewritten so far */
     bool has_place;              /* in the archive's turnstile */
+    bool is_put_off;             /* it takes a worker; see wayback_put_off() */
     struct err_detail undecoded; /* why the document is sent as it is stored */
     struct mime_type stated;     /* its type, as the server said it */
 };
@@ -103,6 +104,12 @@ enum err wayback_send_stored(struct wayback *wayback, unsigned status, const cha
                              struct err_detail *detail) MUST_CHECK;
 
 /* ---- wayback_decode.c ---- */
+
+/*
+ * Most documents take less time than handing the request to a worker would, so each is begun on the
+ * connection's loop. ERR_BUSY: it turns out to be a larger one, and is begun again on a worker.
+ */
+enum err wayback_put_off(struct wayback *wayback) MUST_CHECK;
 
 /*
  * So many bytes more are decoded or rewritten. ERR_BUSY: too many requests do a lot of work already;

@@ -222,6 +222,15 @@ size_t instance_find_volume(const struct instance *instance, uint16_t number) {
     return index;
 }
 
+bool instance_is_here(const struct instance *instance) {
+    for (size_t i = 0; i < instance->slots_count; i++) {
+        if (instance->slots[i].config->url != NULL) {
+            return false;
+        }
+    }
+    return instance->slots[instance->slots_count].backend == NULL; /* the guest's */
+}
+
 void instance_set_guest(struct instance *instance, struct backend *backend) {
     backend->number = INSTANCE_GUEST_NUMBER;
     instance->slots[instance->slots_count].backend = backend;

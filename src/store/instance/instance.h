@@ -72,6 +72,9 @@ size_t instance_volumes_count(const struct instance *instance);
 /* In the order of their numbers; index below the count. */
 void instance_volume(struct instance *instance, size_t index, struct instance_volume *ret_volume);
 
+/* Does all that it reads lie on this machine? False if there are volume servers, or a guest. Any thread. */
+bool instance_is_here(const struct instance *instance);
+
 /* The index of a volume number; the count if there is none. */
 size_t instance_find_volume(const struct instance *instance, uint16_t number);
 
