@@ -320,3 +320,34 @@ def test_a_site_that_goes_down_is_browsed_on_from_the_crowd(npm, mnemon, tmp_pat
             assert reader.curl(origin.link(path))[0] == 200
         wait_for(lambda: reader.crowd()["offers"]["count"] == 3, lambda: str(reader.crowd()))
         run_script(npm, "proxy.js", proxy=browsed.proxy, site=origin.link(""))
+
+
+def test_a_planted_page_in_the_place_of_a_dead_one_reads_nothing(npm, mnemon, tmp_path):
+    """A cookie is a host's, whatever the port: so any port where nobody listens would do to read it."""
+    site, dead = Origin(), Origin()
+    steal = "document.title = 'stolen ' + document.cookie; fetch('SITE/stolen?' + document.cookie)".replace("SITE", site.link(""))
+    planted = f"""<!DOCTYPE html><title>quiet</title><body onload="{steal}"><p>Planted</p><script>{steal}</script>
+        <img src=/none.gif onerror="{steal}"><script src=/planted.js></script><script src=/planted.txt></script>
+        <iframe srcdoc="<script>parent.document.title = 'stolen'</script>"></iframe></body>"""
+    site.put("/", b"<!DOCTYPE html><title>alive</title><body>alive</body>")
+    dead.put("/planted", planted.encode())
+    site.put("/two", planted.encode())
+    for path in ("/planted.js", "/planted.txt"):
+        dead.put(path, steal.encode(), kind="text/javascript" if path.endswith("js") else "text/plain")
+    dead.put("/pixel.gif", PIXEL, kind="image/gif")
+    site.put("/worker.js", b"self.postMessage('ran')", kind="text/javascript")
+
+    def end(*_):
+        threading.Thread(target=site.end).start()
+        return 200, {}, b"bye"
+
+    site.pages["/end"] = end
+    with crowd(mnemon, tmp_path, 3) as (reader, browsed, _):
+        paths = [dead.link(path) for path in dead.pages] + [site.link("/two"), site.link("/worker.js")]
+        for link in paths:
+            assert reader.curl(link)[0] == 200
+        wait_for(lambda: reader.crowd()["offers"]["count"] == len(paths), lambda: str(reader.crowd()))
+        site.put("/", b"<!DOCTYPE html><title>alive</title><body>alive</body>", Set_Cookie="session=secret; Path=/")
+        dead.end()
+        run_script(npm, "proxy.js", proxy=browsed.proxy, site=site.link(""), dead=dead.link(""))
+    assert not [path for _, path, _, _ in site.requests if path.startswith("/stolen")]

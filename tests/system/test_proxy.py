@@ -17,6 +17,7 @@ import pytest
 
 from proxynodes import IP, Origin, Proxy, crowd
 from ringnodes import program, wait_for
+from test_replay import response
 
 @pytest.fixture
 def origin():
@@ -151,31 +152,45 @@ def archive(mnemon, directory, url):
     assert done.returncode == 0, done.stderr
 
 
+def unmarked(body, is_page=True):
+    """The page without the mark that says that it is not the server's."""
+    found = re.findall(rb'<div id="mnemon-substitute"[^>]*>The server did not answer[^<]*</div>', body)
+    assert len(found) == is_page, body[:1000]
+    return body.replace(found[0], b"") if is_page else body
+
+
 def test_what_the_server_does_not_give_comes_from_the_archive(mnemon, tmp_path, origin):
     text = b"<title>Kept</title>" + b"kept " * 1000
     packed = gzip.compress(text)
     origin.put("/", packed, Content_Encoding="gzip", Set_Cookie="a=b", Cache_Control="max-age=100", X_Own="1")
+    origin.put("/data", packed, kind="text/csv", Content_Encoding="gzip")
     archive(mnemon, tmp_path / "node", origin.link("/"))
+    archive(mnemon, tmp_path / "node", origin.link("/data"))
     with running(mnemon, tmp_path) as node:
         origin.put("/", b"sick", status=503)
         origin.put("/new", b"sick, too", status=503)
         status, fields, body = node.curl(origin.link("/"))
-        assert (status, fields["x-mnemon-source"], body) == (200, "archive", text), "who takes no gzip gets none"
+        assert (status, fields["x-mnemon-source"], unmarked(body)) == (200, "archive", text), "who takes no gzip gets none"
         assert "memento-datetime" in fields and "warning" in fields and int(fields["age"]) < 600
-        assert "set-cookie" not in fields and fields["cache-control"] == "no-store" and fields["x-own"] == "1"
+        assert "set-cookie" not in fields and fields["cache-control"] == "no-store" and "x-own" not in fields
         status, fields, body = node.curl(origin.link("/"), "-H", "Accept-Encoding: gzip")
+        assert ("content-encoding" in fields, unmarked(body)) == (False, text), "a page is decoded for its mark"
+        origin.put("/data", b"sick", status=503)
+        assert unmarked(node.curl(origin.link("/data"))[2], False) == text
+        status, fields, body = node.curl(origin.link("/data"), "-H", "Accept-Encoding: gzip")
         assert (fields["content-encoding"], body) == ("gzip", packed)
         assert node.curl(origin.link("/new"))[::2] == (503, b"sick, too"), "nobody has it: the server's own word"
         origin.end()
-        assert node.curl(origin.link("/"))[2] == text
+        whole = node.curl(origin.link("/"))[2]
+        assert unmarked(whole) == text
         status, fields, body = node.curl(origin.link("/"), "-I")
-        assert (status, fields["content-length"], body) == (200, str(len(text)), b"")
+        assert (status, fields["content-length"], body) == (200, str(len(whole)), b"")
         status, fields, body = node.curl(origin.link("/never"))
         assert status == 504 and fields["x-mnemon-source"] == "proxy"
         for part in (b"connection refused", b"The crowd:", b"The archive: has no capture"):
             assert part in body
         status, _, body = node.curl(origin.link("/"), "-d", "x")
-        assert status == 504 and b"archive" not in body, "only who asks gets an old answer, not who sends something"
+        assert status == 504 and b"The archive:" not in body, "only who asks gets an old answer, not who sends something"
         assert node.curl("http://no-such-host.invalid/")[0] == 504
         assert node.curl("http://no-such-host.invalid/", "-d", "x")[0] == 504
 
@@ -193,7 +208,7 @@ def test_a_slow_server_is_replaced_where_somebody_has_it_and_waited_for_where_no
     with running(mnemon, tmp_path) as node:
         def read():
             begin = time.monotonic()
-            assert node.curl(origin.link("/kept"))[2] == b"kept"
+            assert unmarked(node.curl(origin.link("/kept"))[2]) == b"kept"
             return time.monotonic() - begin
 
         first = read()
@@ -234,13 +249,119 @@ def test_what_is_at_a_private_address_is_not_kept_unless_the_user_says_so(mnemon
     assert mnemon("list", "--data", tmp_path / "node").stdout == ""
 
 
+# ---- what a substitute may not do ----
+
+DEAD = "127.0.3.77"  # nobody listens there
+HARMLESS = {"content-type", "content-length", "date", "last-modified", "memento-datetime", "age", "x-mnemon-source", "warning",
+            "content-security-policy", "x-content-type-options", "cache-control", "via", "connection"}
+
+
+def keep(mnemon, tmp_path, *records):
+    """An archive of these captures, whoever made them."""
+    path = tmp_path / "planted.warc.gz"
+    path.write_bytes(b"".join(records))
+    done = mnemon("import", "--data", tmp_path / "node", path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_substitute_has_the_rights_of_a_stranger(mnemon, tmp_path):
+    planted = [("Set-Cookie", "a=b"), ("Service-Worker-Allowed", "/"), ("Strict-Transport-Security", "max-age=9999"),
+               ("Content-Security-Policy", "default-src *"), ("Access-Control-Allow-Origin", "*"), ("Clear-Site-Data", '"*"'),
+               ("Refresh", "0; url=http://evil.example/"), ("Link", "<http://evil.example/x.js>; rel=preload; as=script"),
+               ("Alt-Svc", 'h3="evil.example:443"'), ("Location", "http://evil.example/"), ("X-Anything", "1"), ("ETag", "x"),
+               ("Date", "Tue, 01 Jan 2019 00:00:00 GMT"), ("Last-Modified", "yesterday"), ("Content-Encoding", "identity"),
+               ("Origin-Trial", "x"), ("SourceMap", "/x"), ("Report-To", "{}"), ("NEL", "{}"), ("Document-Policy", "x")]
+    page = b"<!doctype html><html><head><meta charset=koi8-r><title>t</title></head><!-- <body> --><body class='a>b'>x</body></html>"
+    keep(mnemon, tmp_path,
+         response(f"http://{DEAD}/", page, 'Text/HTML; boundary="a, text/javascript"', headers=planted),
+         response(f"http://{DEAD}/plain", b"<script>1</script>", "text/plain; charset=\"x\r\nA: b\""),
+         response(f"http://{DEAD}/frames", b"<frameset><frame src=a></frameset>"),
+         response(f"http://{DEAD}/in", b"", status=302, headers=[("Location", "/plain"), ("Set-Cookie", "a=b")]),
+         response(f"http://{DEAD}/out", b"", status=302, headers=[("Location", "http://evil.example/?a=<b>")]))
+    with running(mnemon, tmp_path) as node:
+        status, fields, body = node.curl(f"http://{DEAD}/")
+        assert status == 200 and set(fields) <= HARMLESS, set(fields) - HARMLESS
+        policy = fields["content-security-policy"].split(";")[0].split()
+        assert policy[0] == "sandbox" and not {"allow-same-origin", "allow-scripts", "allow-forms"} & set(policy)
+        assert fields["x-content-type-options"] == "nosniff"
+        assert fields["content-type"].lower() == "text/html; charset=koi8-r"
+        assert fields["date"] == "Tue, 01 Jan 2019 00:00:00 GMT" and "last-modified" not in fields
+        assert unmarked(body) == page and body.startswith(page[:page.index(b"x</body>")]), "behind <body>"
+        status, fields, body = node.curl(f"http://{DEAD}/plain")
+        assert (status, body) == (200, b"<script>1</script>") and set(fields) <= HARMLESS
+        assert node.curl(f"http://{DEAD}/frames")[2] == b"<frameset><frame src=a></frameset>"
+        status, fields, body = node.curl(f"http://{DEAD}/in")
+        assert (status, fields["location"], body) == (302, f"http://{DEAD}/plain", b"") and set(fields) <= HARMLESS | {"location"}
+        status, fields, body = node.curl(f"http://{DEAD}/out")
+        assert status == 200 and set(fields) <= HARMLESS and b"<b>" not in body and b"evil.example" in body
+
+
+def test_no_substitute_is_code(mnemon, tmp_path):
+    kinds = ["text/javascript", "application/x-javascript; charset=utf-8", "Application/JavaScript", "text/jscript", "application/wasm"]
+    keep(mnemon, tmp_path, response(f"http://{DEAD}/", b"page"),
+         *(response(f"http://{DEAD}/{number}.js", b"1", kind) for number, kind in enumerate(kinds)))
+    with running(mnemon, tmp_path) as node:
+        for number in range(len(kinds)):
+            status, fields, body = node.curl(f"http://{DEAD}/{number}.js")
+            assert status == 504 and b"script" in body and b"/web/http://" in body, "where it can be read instead"
+        for field in ("Service-Worker: script", *(f"Sec-Fetch-Dest: {name}" for name in (
+                "serviceworker", "sharedworker", "worker", "audioworklet", "script", "empty", "object", "embed", "manifest", "xslt", "json"))):
+            assert node.curl(f"http://{DEAD}/", "-H", field)[0] == 504, field
+        for name in ("document", "iframe", "image", "style", "font"):
+            assert node.curl(f"http://{DEAD}/", "-H", f"Sec-Fetch-Dest: {name}")[0] == 200, name
+
+
+def test_a_substitute_is_of_the_same_origin(mnemon, tmp_path, tls):
+    context, certificate = tls
+    live = Origin(context)
+    keep(mnemon, tmp_path, response(f"http://{DEAD}/plain", b"plain"), response(f"https://{DEAD}/secure", b"secure"),
+         response(f"http://{DEAD}/both", b"plain", time14="20260102030405"), response(f"https://{DEAD}/both", b"secure", time14="20250102030405"),
+         response(f"http://{DEAD}:8080/port", b"port"), response("http://www.dead.invalid/", b"www"), response(live.link("/"), b"kept"))
+    authority = tmp_path / "ca.pem"
+    authority.write_text(mnemon("proxy", "--print-ca", "--data", tmp_path / "node").stdout)
+    with running(mnemon, tmp_path, "--intercept") as node:
+        def get(url):
+            status, fields, body = node.curl(url, "--cacert", authority)
+            return unmarked(body) if status == 200 else status
+
+        assert get(f"http://{DEAD}/plain") == b"plain" and get(f"https://{DEAD}/plain") == 504
+        assert get(f"https://{DEAD}/secure") == b"secure" and get(f"http://{DEAD}/secure") == 504
+        assert get(f"http://{DEAD}/both") == b"plain" and get(f"https://{DEAD}/both") == b"secure", "each its own"
+        assert get(f"http://{DEAD}:8080/port") == b"port"
+        assert get(f"http://{DEAD}:8081/port") == get(f"http://{DEAD}/port") == 504
+        assert get("http://www.dead.invalid/") == b"www" and get("http://dead.invalid/") == 504
+        status, fields, body = node.curl(live.link("/"), "--cacert", authority)
+        assert status == 502 and b"certificate" in body and b"kept" not in body, "who is there is not dead"
+    live.end()
+
+
+def test_a_dead_server_behind_a_tunnel_is_pointed_to(mnemon, tmp_path):
+    with running(mnemon, tmp_path) as node:
+        got = node.raw(f"CONNECT {DEAD}:443 HTTP/1.1\r\n\r\n".encode())
+        assert got.startswith(b"HTTP/1.1 504")
+        assert f"{node.url.rstrip('/')}/web/*/https://{DEAD}/*".encode() in got, got
+
+
+def test_a_substitute_is_decoded_within_limits(mnemon, tmp_path):
+    bomb = gzip.compress(gzip.compress(bytes(16 << 20)) * 224)
+    keep(mnemon, tmp_path, *(response(f"http://{DEAD}/{kind[5:]}", bomb, kind, headers=[("Content-Encoding", "gzip, gzip")])
+                             for kind in ("text/html", "text/plain")))
+    with running(mnemon, tmp_path) as node:
+        for path in ("html", "plain"):
+            begun = time.monotonic()
+            status, fields, body = node.curl(f"http://{DEAD}/{path}")
+            assert (status, body, fields["content-encoding"]) == (200, bomb, "gzip, gzip") and fields["x-mnemon-undecoded"]
+            assert "sandbox" in fields["content-security-policy"]
+            assert time.monotonic() - begun < 20
+
+
 # ---- the crowd ----
 
 
 def test_what_another_has_read_comes_from_the_crowd(mnemon, tmp_path, origin):
     large = os.urandom(3 << 20)
     origin.put("/page", b"<title>Read by another</title>page", X_Own="1")
-    origin.put("/large", large)
+    origin.put("/large", large, kind="application/octet-stream")
     origin.put("/cookie", b"mine", Set_Cookie="a=b")
     with crowd(mnemon, tmp_path, 3) as (reader, other, third):
         def give_up():
@@ -251,7 +372,8 @@ def test_what_another_has_read_comes_from_the_crowd(mnemon, tmp_path, origin):
         origin.end()
         wait_for(lambda: other.curl(origin.link("/page"))[0] == 200, give_up)
         status, fields, body = third.curl(origin.link("/page"))
-        assert (status, body, fields["x-own"]) == (200, b"<title>Read by another</title>page", "1")
+        assert (status, unmarked(body)) == (200, b"<title>Read by another</title>page")
+        assert "sandbox" in fields["content-security-policy"] and "x-own" not in fields
         assert fields["x-mnemon-source"].startswith("crowd 127.0.0.4") and "memento-datetime" in fields
         wait_for(lambda: other.curl(origin.link("/large"))[2] == large, "the large one")
         assert third.curl(origin.link("/cookie"))[0] == 504, "what set a cookie was for one reader"
@@ -320,12 +442,12 @@ def test_https_can_be_taken_apart(mnemon, tmp_path, tls):
         origin.end()
         status, fields, body = wait_for(
             lambda: (got := node.curl(origin.link("/a"), "--cacert", authority))[0] == 200 and got, "from the archive")
-        assert (body, fields["x-mnemon-source"]) == (b"secret page", "archive")
+        assert (unmarked(body), fields["x-mnemon-source"]) == (b"secret page", "archive")
         assert node.curl(origin.link("/never"), "--cacert", authority)[0] == 504
     stranger = Origin(context)
     with running(mnemon, tmp_path, "--intercept") as node:  # with the authorities of the system
         status, _, body = node.curl(stranger.link("/a"), "--cacert", authority)
-        assert status == 504 and b"certificate" in body, "a false certificate is not believed"
+        assert status == 502 and b"certificate" in body, "a false certificate is not believed"
     stranger.end()
     assert mnemon("proxy", "--print-ca", "--data", tmp_path / "node").stdout == printed.stdout, "made once"
     key_file.chmod(0o644)

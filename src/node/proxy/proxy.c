@@ -9,7 +9,7 @@
 
 /* ---- one browser's connection: requests one after the other, or a tunnel ---- */
 
-enum { ERROR_SIZE_MAX = 8 << 10 };
+enum { ERROR_SIZE_MAX = 8 << 10, POINTER_SIZE_MAX = 1 << 10 };
 
 static const uint64_t idle_us = 75000000;          /* between requests */
 static const uint64_t head_us = 15000000;          /* for a head, or TLS, that has begun */
@@ -58,6 +58,26 @@ static void put_html(struct buf *out, const char *text) {
     }
 }
 
+/* To what the node's own pages have of it: there it is shown as what it is, and cannot be taken for the site.
+ */
+static void put_pointer(struct buf *out, const struct proxy_connection *connection) {
+    const struct proxy *proxy = connection->proxy;
+    const struct proxy_origin *origin = &connection->exchange.origin;
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    if (!proxy->is_private || proxy->config.http.port == 0 ||
+        url_href(&origin->url).size > POINTER_SIZE_MAX) {
+        return;
+    }
+    buf_put_format(out, "<p>What the archive has of it: http://%s/web/%s",
+                   address_format(&proxy->config.http, address), origin->is_tunnel ? "*/" : "");
+    struct bytes href = url_href(&origin->url);
+    for (size_t i = 0; i < href.size; i++) {
+        char text[2] = {(char)href.data[i], '\0'};
+        put_html(out, text);
+    }
+    buf_put_string(out, origin->is_tunnel ? "*</p>\n" : "</p>\n");
+}
+
 void proxy_connection_refuse(struct proxy_connection *connection, unsigned status, const char *sentence) {
     struct proxy_exchange *exchange = &connection->exchange;
     struct buf page;
@@ -71,7 +91,11 @@ void proxy_connection_refuse(struct proxy_connection *connection, unsigned statu
                    "<h1>%s</h1>\n<p>",
                    status, status_text(status), status_text(status));
     put_html(&page, sentence);
-    buf_put_string(&page, "</p>\n<p>mnemon proxy</p>\n");
+    buf_put_string(&page, "</p>\n");
+    if (status == 502 || status == 504) {
+        put_pointer(&page, connection);
+    }
+    buf_put_string(&page, "<p>mnemon proxy</p>\n");
     buf_put_format(&out,
                    "HTTP/1.1 %u %s\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %zu\r\n"
                    "Cache-Control: no-store\r\nX-Mnemon-Source: proxy\r\nConnection: %s\r\n\r\n",

@@ -15,6 +15,7 @@
  *      proxy_exchange.c    one request: the origin, or others in its place; what passes through
  *      proxy_wire.c        TCP and TLS;  proxy_head.c  the heads of HTTP
  *      proxy_jobs.c        threads for what may wait: looking for an answer, keeping a capture
+ *      proxy_substitute.c  what such an answer may be, and do
  *
  * Threads: a loop of its own, which never waits, and PROXY_THREADS_COUNT for the rest. What is refused, and
  * why, is in docs/proxy.md.

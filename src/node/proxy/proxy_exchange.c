@@ -4,6 +4,7 @@
 
 #include "net/reach.h"
 #include "node/proxy/proxy_state.h"
+#include "node/proxy/proxy_substitute.h"
 
 /* ---- the origin: from a host's name to the head of its answer ---- */
 
@@ -112,6 +113,7 @@ void proxy_origin_begin(struct proxy_connection *connection) {
     }
     origin->has_head_memory = true;
     http_head_start(&origin->head);
+    origin->is_untrusted = false;
     if (address_parse(host, 1, &known.addresses[0])) {
         resolved(connection, &known);
         return;
@@ -132,6 +134,7 @@ void proxy_origin_begin(struct proxy_connection *connection) {
 
 static void try_connection(struct proxy_connection *connection) {
     struct proxy_origin *origin = &connection->exchange.origin;
+    origin->is_untrusted = origin->is_untrusted || origin->wire->is_untrusted;
     bool has_more = origin->next_index < origin->answer.count;
     bool is_late = proxy_now_us(connection->proxy) > origin->begun_at_us + attempt_us;
     if (origin->wire->is_open) {
@@ -388,9 +391,9 @@ void proxy_exchange_begin(struct proxy_connection *connection, const struct prox
     const struct url *url = &exchange->origin.url;
     exchange->is_head = bytes_equal(head->http.method, BYTES("HEAD"));
     bool is_get = exchange->is_head || bytes_equal(head->http.method, BYTES("GET"));
-    exchange->may_fall_back = is_get && head->framing.kind == HTTP_BODY_NONE && !head->wants_upgrade;
-    exchange->is_public = exchange->may_fall_back && url_username(url).size == 0 &&
-                          url_password(url).size == 0 &&
+    bool is_question = is_get && head->framing.kind == HTTP_BODY_NONE && !head->wants_upgrade;
+    exchange->may_fall_back = is_question && proxy_substitute_suits(&head->http.fields);
+    exchange->is_public = is_question && url_username(url).size == 0 && url_password(url).size == 0 &&
                           fields_find(&head->http.fields, BYTES("Cookie"), NULL) == NULL &&
                           fields_find(&head->http.fields, BYTES("Authorization"), NULL) == NULL;
     exchange->keeps_connection = head->keeps_connection;
@@ -440,6 +443,7 @@ void proxy_exchange_looked(void *context) {
 static void forget_look(struct proxy_exchange *exchange) {
     if (exchange->look == PROXY_LOOK_PENDING) {
         exchange->looked->context = NULL;
+        atomic_store(&exchange->looked->is_forgotten, true);
     } else {
         proxy_job_free(exchange->looked);
     }
@@ -493,6 +497,13 @@ static bool is_absent(uint16_t status) {
 static void give_up(struct proxy_connection *connection, const char *origin_said) {
     const struct proxy_exchange *exchange = &connection->exchange;
     char sentence[3 * PROXY_REASON_SIZE_MAX + 100];
+    if (exchange->origin.is_untrusted) {
+        snprintf(sentence, sizeof sentence,
+                 "The server is there, but it cannot prove who it is: %s. Nothing is shown in its place.",
+                 origin_said);
+        proxy_connection_refuse(connection, 502, sentence);
+        return;
+    }
     if (exchange->looked != NULL && exchange->look == PROXY_LOOK_NOTHING) {
         snprintf(sentence, sizeof sentence, "The server: %s. The crowd: %s. The archive: %s.", origin_said,
                  exchange->looked->crowd_said, exchange->looked->archive_said);
@@ -506,7 +517,7 @@ static void give_up(struct proxy_connection *connection, const char *origin_said
 static void replace_origin(struct proxy_connection *connection) {
     struct proxy_exchange *exchange = &connection->exchange;
     const struct proxy_origin *origin = &exchange->origin;
-    bool may_look = exchange->may_fall_back && origin->err != ERR_PERMISSION;
+    bool may_look = exchange->may_fall_back && origin->err != ERR_PERMISSION && !origin->is_untrusted;
     if (may_look && exchange->look == PROXY_LOOK_NOT_YET) {
         exchange_look(connection);
     }
@@ -557,7 +568,7 @@ static void wait_on(struct proxy_connection *connection) {
 
 bool proxy_exchange_run(struct proxy_connection *connection) {
     struct proxy_exchange *exchange = &connection->exchange;
-    if (exchange->look == PROXY_LOOK_FOUND && !exchange->is_relaying) {
+    if (exchange->look == PROXY_LOOK_FOUND && !exchange->is_relaying && !exchange->origin.is_untrusted) {
         begin_answer(connection);
         return true;
     }

@@ -9,6 +9,7 @@
 #include "net/identity.h"
 #include "node/crowd/crowd_reader.h"
 #include "node/proxy/proxy_head.h"
+#include "node/proxy/proxy_substitute.h"
 #include "store/document/document_hasher.h"
 #include "warc/content.h"
 #include "web/url/canon.h"
@@ -16,10 +17,14 @@
 
 /* ---- looking: an answer in place of the origin's, from the crowd, else from the archive ---- */
 
+static const uint64_t DECODED_SIZE_MAX = UINT64_C(512) << 20; /* of a page, PROXY_JOBS_BODY_SIZE_MAX */
+static const uint64_t BUDGET_SIZE_MAX = UINT64_C(5)
+                                        << 30; /* of files: one of the largest documents, and some */
+
 enum {
     CROWD_TIMEOUT_MS = 5000,
     TEXT_SIZE_MAX = 128 << 10,
-    SOURCE_SIZE_MAX = 80,
+    CAPTURES_MAX = 256, /* of one URL, looked through for one of the same origin */
 };
 
 /* ---- workers ---- */
@@ -34,7 +39,9 @@ struct proxy_worker {
     struct http_head head; /* of what the crowd gave */
     struct canon canon;
     struct buf surt;
-    struct buf text; /* what is signed; a head for decoding */
+    struct buf text;   /* what is signed; a head for decoding; a mark */
+    struct buf target; /* of a redirect */
+    struct buf found;  /* the slices of the capture that was found */
     struct scratch payload;
 };
 
@@ -47,6 +54,8 @@ struct proxy_worker *proxy_worker_new(const struct proxy_config *config) {
     canon_init(&worker->canon);
     buf_init(&worker->surt, 2 * URL_SIZE_MAX);
     buf_init(&worker->text, TEXT_SIZE_MAX);
+    buf_init(&worker->target, URL_SIZE_MAX);
+    buf_init(&worker->found, 4 * URL_SIZE_MAX);
     scratch_init(&worker->payload, config->directory, SCRATCH_MEMORY_MAX, PROXY_JOBS_BODY_SIZE_MAX);
     bool has_all = document_hasher_init(&worker->hasher) == ERR_OK;
     has_all = content_init(&worker->content) == ERR_OK && has_all;
@@ -74,6 +83,8 @@ void proxy_worker_free(struct proxy_worker *worker) {
     canon_done(&worker->canon);
     buf_done(&worker->surt);
     buf_done(&worker->text);
+    buf_done(&worker->target);
+    buf_done(&worker->found);
     scratch_done(&worker->payload);
     free(worker);
 }
@@ -89,70 +100,6 @@ static enum err proxy_worker_key(struct proxy_worker *worker, struct bytes url, 
 
 /* ---- the answer ---- */
 
-/* A capture, from wherever. */
-struct found {
-    unsigned status;
-    struct bytes reason;         /* behind the status */
-    const struct fields *fields; /* of its head; NULL: it is not HTTP */
-    struct bytes content_type;   /* where it is not */
-    struct bytes payload;
-    int64_t time_us;
-    char source[SOURCE_SIZE_MAX];
-};
-
-/* Not of the capture's head: its transport, what would be kept by the browser beyond this answer, and what
- * says how long it is fresh. */
-static bool is_left_out(const struct found *found, struct bytes name, bool is_decoded) {
-    static const char *const names[] = {"Set-Cookie",
-                                        "Set-Cookie2",
-                                        "Strict-Transport-Security",
-                                        "Public-Key-Pins",
-                                        "Alt-Svc",
-                                        "Clear-Site-Data",
-                                        "Cache-Control",
-                                        "Expires",
-                                        "Pragma",
-                                        "Age",
-                                        "Warning",
-                                        "Trailer",
-                                        "Accept-Ranges",
-                                        "X-Mnemon-Source",
-                                        "Memento-Datetime",
-                                        NULL};
-    for (const char *const *other = names; *other != NULL; other++) {
-        if (bytes_equal_ignore_case(name, bytes_of_string(*other))) {
-            return true;
-        }
-    }
-    return (is_decoded && bytes_equal_ignore_case(name, BYTES("Content-Encoding"))) ||
-           proxy_head_is_hop(found->fields, name);
-}
-
-static void job_put_head(struct proxy_job *job, const struct found *found, bool is_decoded, int64_t now_us) {
-    char time[UTC_RFC1123_SIZE];
-    struct buf *out = &job->head;
-    int64_t age_s = now_us > found->time_us ? (now_us - found->time_us) / 1000000 : 0;
-    buf_put_format(out, "HTTP/1.1 %u ", found->status);
-    buf_put(out, found->reason);
-    buf_put_string(out, "\r\n");
-    for (size_t i = 0; found->fields != NULL && i < found->fields->count; i++) {
-        const struct field *field = &found->fields->items[i];
-        if (!is_left_out(found, field->name, is_decoded)) {
-            proxy_head_put_field(out, field->name, field->value);
-        }
-    }
-    if (found->fields == NULL && found->content_type.size > 0) {
-        proxy_head_put_field(out, BYTES("Content-Type"), found->content_type);
-    }
-    buf_put_format(out, "Content-Length: %ju\r\n", (uintmax_t)job->body.size);
-    buf_put_format(out, "Memento-Datetime: %s\r\n", utc_format_rfc1123(found->time_us, time));
-    buf_put_format(out, "X-Mnemon-Source: %s\r\n", found->source);
-    buf_put_format(out, "Age: %jd\r\n", (intmax_t)age_s);
-    buf_put_string(out, "Cache-Control: no-store\r\n"
-                        "Warning: 111 mnemon \"Revalidation Failed\"\r\n"
-                        "Via: 1.1 mnemon\r\n");
-}
-
 static bool takes_coding(struct bytes accepts, struct bytes coding) {
     struct bytes item;
     while (bytes_split(&accepts, ',', &item)) {
@@ -164,29 +111,40 @@ static bool takes_coding(struct bytes accepts, struct bytes coding) {
     return false;
 }
 
-/* A browser that does not say that it takes an encoding gets none. */
-static bool must_decode(const struct proxy_job *job, const struct found *found) {
-    for (const struct field *field = NULL;
-         found->fields != NULL &&
-         (field = fields_find(found->fields, BYTES("Content-Encoding"), field)) != NULL;) {
+/* Has it an encoding at all; and one that the browser does not say that it takes? */
+struct codings {
+    bool is_any;
+    bool is_strange;
+};
+
+static struct codings job_codings(const struct proxy_job *job, const struct proxy_substitute *found) {
+    struct codings codings = {0};
+    const struct field *field = NULL;
+    while (found->fields != NULL &&
+           (field = fields_find(found->fields, BYTES("Content-Encoding"), field)) != NULL) {
         struct bytes rest = field->value;
         struct bytes coding;
         while (bytes_split(&rest, ',', &coding)) {
             coding = bytes_trim(coding);
-            if (coding.size > 0 && !bytes_equal_ignore_case(coding, BYTES("identity")) &&
-                !takes_coding(buf_bytes(&job->accepts), coding)) {
-                return true;
-            }
+            bool is_one = coding.size > 0 && !bytes_equal_ignore_case(coding, BYTES("identity"));
+            codings.is_any = codings.is_any || is_one;
+            codings.is_strange =
+                codings.is_strange || (is_one && !takes_coding(buf_bytes(&job->accepts), coding));
         }
     }
-    return false;
+    return codings;
 }
 
-/* False where it cannot be: then it goes as it is. */
-static bool job_decode(struct proxy_worker *worker, struct proxy_job *job, const struct found *found) {
-    struct scratch_sink sink;
+/* Within the limits of warc/content.h; and no longer than somebody waits for it. */
+static enum err job_decode(struct proxy_worker *worker, struct proxy_job *job,
+                           const struct proxy_substitute *found, struct scratch *out,
+                           struct err_detail *detail) {
+    struct content *content = &worker->content;
     struct buf *head = &worker->text;
-    scratch_sink_init(&sink, &job->body);
+    struct bytes input = found->payload;
+    struct bytes piece;
+    bool has_ended = false;
+    bool is_over = false;
     buf_clear(head);
     buf_put_string(head, "HTTP/1.1 200 OK\r\n");
     for (const struct field *field = NULL;
@@ -194,66 +152,134 @@ static bool job_decode(struct proxy_worker *worker, struct proxy_job *job, const
         proxy_head_put_field(head, BYTES("Content-Encoding"), field->value);
     }
     buf_put_string(head, "\r\n");
-    enum err err =
-        content_start(&worker->content, buf_bytes(head), VOLUME_DOCUMENT_SIZE_MAX, &sink.sink, NULL);
-    err = err == ERR_OK ? content_put(&worker->content, found->payload, NULL) : err;
-    err = err == ERR_OK ? content_finish(&worker->content, NULL) : err;
+    enum err err = content_start(content, buf_bytes(head), DECODED_SIZE_MAX, NULL, detail);
+    while (err == ERR_OK && !is_over) {
+        err = content_next(content, &input, &piece, detail);
+        err = err == ERR_OK && piece.size > 0 ? scratch_put(out, piece) : err;
+        err = err == ERR_OK && atomic_load(&job->is_forgotten) ? ERR_CANCELLED : err;
+        bool is_hungry = err == ERR_OK && piece.size == 0 && !content->is_paused;
+        is_over = is_hungry && has_ended;
+        if (is_hungry && !has_ended) {
+            has_ended = true;
+            content_end(content);
+        }
+    }
+    content_rest(content);
     if (err != ERR_OK) {
-        scratch_clear(&job->body);
+        scratch_clear(out);
     }
-    return err == ERR_OK;
+    return err;
 }
 
-static bool job_take(struct proxy_worker *worker, struct proxy_job *job, const struct found *found) {
-    bool is_decoded = must_decode(job, found) && job_decode(worker, job, found);
-    if (!is_decoded && scratch_put(&job->body, found->payload) != ERR_OK) {
-        return false;
+/* A page is decoded whether the browser takes its encoding or not: it gets a mark. */
+static enum err job_put_page(struct proxy_worker *worker, struct proxy_job *job,
+                             const struct proxy_substitute *found, struct bytes page,
+                             struct proxy_substitute_form *form) {
+    const struct encoding *encoding = proxy_substitute_encoding(found, page);
+    size_t place = proxy_substitute_find_place(found, page);
+    form->charset = encoding != NULL ? bytes_of_string(encoding->name) : bytes_of(NULL, 0);
+    buf_clear(&worker->text);
+    if (place != SIZE_MAX) {
+        proxy_substitute_put_mark(&worker->text, found);
     }
+    place = place == SIZE_MAX ? 0 : place;
+    scratch_put(&job->body, bytes_slice(page, 0, place));
+    scratch_put(&job->body, buf_bytes(&worker->text));
+    return scratch_put(&job->body, bytes_skip(page, place));
+}
+
+static enum err job_put_body(struct proxy_worker *worker, struct proxy_job *job,
+                             const struct proxy_substitute *found, struct proxy_substitute_form *form,
+                             struct err_detail *detail) {
+    struct codings codings = job_codings(job, found);
+    bool is_page = proxy_substitute_is_page(found);
+    struct bytes page = found->payload;
+    enum err err = ERR_OK;
+    if (codings.is_any && is_page) {
+        scratch_clear(&worker->payload);
+        err = job_decode(worker, job, found, &worker->payload, detail);
+        err = err == ERR_OK ? scratch_bytes(&worker->payload, &page) : err;
+    } else if (codings.is_strange) {
+        err = job_decode(worker, job, found, &job->body, detail);
+        if (err == ERR_OK) {
+            return err;
+        }
+    }
+    if (err == ERR_CANCELLED || err == ERR_BUSY || err == ERR_MEMORY) {
+        return err;
+    }
+    form->is_encoded = codings.is_any && (err != ERR_OK || !is_page);
+    form->undecoded = err != ERR_OK ? err_detail_text(detail, err) : NULL;
+    return is_page && err == ERR_OK ? job_put_page(worker, job, found, page, form)
+                                    : scratch_put(&job->body, found->payload);
+}
+
+/* NULL: it is the job's answer now; else why it is not. */
+static const char *job_take(struct proxy_worker *worker, struct proxy_job *job,
+                            const struct proxy_substitute *found) {
+    struct err_detail detail = {0};
+    struct proxy_substitute_form form = {.now_us = clock_wall_us(worker->config->clock)};
+    const char *refusal = proxy_substitute_refusal(found, buf_bytes(&job->url));
+    enum err err = ERR_OK;
+    if (refusal != NULL) {
+        return refusal;
+    }
+    scratch_clear(&job->body);
+    buf_clear(&worker->target);
+    if (!proxy_substitute_is_redirect(found)) {
+        err = job_put_body(worker, job, found, &form, &detail);
+    } else if (proxy_substitute_find_target(found, &worker->target)) {
+        form.target = buf_bytes(&worker->target);
+    } else {
+        form.is_way = true;
+        buf_clear(&worker->text);
+        proxy_substitute_put_way(&worker->text, found);
+        err = scratch_put(&job->body, buf_bytes(&worker->text));
+    }
+    scratch_clear(&worker->payload);
+    form.size = job->body.size;
     buf_clear(&job->head);
-    job_put_head(job, found, is_decoded, clock_wall_us(worker->config->clock));
-    return job->head.err == ERR_OK;
-}
-
-/* Errors of its server's, and parts, are no answers. */
-static bool is_answer(unsigned status) {
-    return status >= 200 && status < 500 && status != 206 && status != 304;
+    proxy_substitute_put_head(&job->head, found, &form);
+    err = err == ERR_OK ? job->head.err : err;
+    return err == ERR_OK ? NULL : err_text(err);
 }
 
 /* ---- the crowd ---- */
 
-static void name_source(const struct obtained *obtained, char out[SOURCE_SIZE_MAX]) {
+static void name_source(const struct obtained *obtained, char out[PROXY_SUBSTITUTE_SOURCE_SIZE_MAX]) {
     char address[ADDRESS_TEXT_SIZE_MAX];
     if (obtained->is_own) {
-        snprintf(out, SOURCE_SIZE_MAX, "crowd this-node");
+        snprintf(out, PROXY_SUBSTITUTE_SOURCE_SIZE_MAX, "crowd this-node");
     } else {
-        snprintf(out, SOURCE_SIZE_MAX, "crowd %s", address_format(&obtained->from.address, address));
+        snprintf(out, PROXY_SUBSTITUTE_SOURCE_SIZE_MAX, "crowd %s",
+                 address_format(&obtained->from.address, address));
     }
 }
 
-static bool take_obtained(struct proxy_worker *worker, struct proxy_job *job,
-                          const struct obtained *obtained) {
+static const char *take_obtained(struct proxy_worker *worker, struct proxy_job *job,
+                                 const struct obtained *obtained) {
     const struct captured *captured = &obtained->captured;
     struct bytes head = captured->document.head;
-    struct found found = {
+    struct proxy_substitute found = {
         .status = 200,
-        .reason = BYTES("OK"),
-        .content_type = captured->document.content_type,
+        .url = captured->document.url,
         .payload = captured->payload,
         .time_us = captured->document.time_us,
     };
     name_source(obtained, found.source);
+    (void)mime_type_extract(&found.type, captured->document.content_type);
     if (head.size > 0) {
         http_head_start(&worker->head);
         http_head_feed(&worker->head, &head);
         http_head_finish(&worker->head);
         if (worker->head.state != HTTP_HEAD_WHOLE) {
-            return false;
+            return "what it has is no answer";
         }
         found.status = worker->head.status;
-        found.reason = proxy_head_reason(&worker->head);
         found.fields = &worker->head.fields;
+        (void)http_type(found.fields, &found.type);
     }
-    return is_answer(found.status) && job_take(worker, job, &found);
+    return job_take(worker, job, &found);
 }
 
 static bool look_in_crowd(struct proxy_worker *worker, struct proxy_job *job) {
@@ -278,12 +304,10 @@ static bool look_in_crowd(struct proxy_worker *worker, struct proxy_job *job) {
         access_check(worker->config->access, surt, obtained.captured.document.time_us) != ACCESS_ALLOW) {
         err = err_set(&detail, ERR_PERMISSION, "a rule of this node blocks it");
     }
-    if (err == ERR_OK && take_obtained(worker, job, &obtained)) {
-        return true;
-    }
-    snprintf(job->crowd_said, sizeof job->crowd_said, "%s",
-             err == ERR_OK ? "what it has is no answer" : err_detail_text(&detail, err));
-    return false;
+    const char *refusal =
+        err == ERR_OK ? take_obtained(worker, job, &obtained) : err_detail_text(&detail, err);
+    snprintf(job->crowd_said, sizeof job->crowd_said, "%s", refusal == NULL ? "" : refusal);
+    return refusal == NULL;
 }
 
 /* ---- the archive ---- */
@@ -314,18 +338,33 @@ struct looking {
     struct archive_reader *reader;
 };
 
+/* The newest of this very origin: http: and https:, with and without "www.", have one key. */
 static enum err find_newest(void *context, struct capture *ret_capture, struct err_detail *detail) {
     struct looking *looking = context;
-    struct archive_reader *reader = looking->reader;
-    int64_t now_us = clock_wall_us(looking->worker->config->clock);
-    struct bytes surt;
-    enum err err = archive_key(reader, buf_bytes(&looking->job->url), &surt, detail);
+    struct bytes asked = buf_bytes(&looking->job->url);
+    struct archive_range range = {
+        .url = asked, .match = QUERY_EXACT, .from_us = INT64_MIN, .to_us = INT64_MAX, .in_reverse = true};
+    struct archive_walk *walk;
+    struct capture capture;
+    bool is_found = false;
+    bool is_settled = false;
+    enum err err = archive_walk_open(looking->reader, &range, &walk, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = archive_find(reader, surt, now_us, ARCHIVE_SETTLED, ret_capture, detail);
-    return err == ERR_NOT_FOUND ? archive_find(reader, surt, now_us, ARCHIVE_CLOSEST, ret_capture, detail)
-                                : err;
+    for (size_t i = 0; i < CAPTURES_MAX && err == ERR_OK && !is_settled; i++) {
+        err = archive_walk_next(walk, &capture, detail);
+        if (err != ERR_OK || !proxy_substitute_is_same_origin(asked, capture.url)) {
+            continue;
+        }
+        is_settled = capture.status < 300 || capture.status > 399;
+        if (is_settled || !is_found) {
+            *ret_capture = capture;
+            is_found = archive_keep(&looking->worker->found, ret_capture) == ERR_OK;
+        }
+    }
+    archive_walk_close(walk);
+    return is_found ? ERR_OK : err == ERR_OK ? ERR_NOT_FOUND : err;
 }
 
 static enum err take_record(void *context, const struct capture *capture, struct err_detail *detail) {
@@ -338,20 +377,20 @@ static enum err take_record(void *context, const struct capture *capture, struct
         return err;
     }
     bool is_redirect = record.status >= 300 && record.status < 400;
-    if (!is_answer(record.status) ||
-        (is_redirect && leads_to_itself(worker, &record, buf_bytes(&job->url), capture->surt))) {
-        return err_set(detail, ERR_NOT_FOUND, "what it has is no answer");
+    if (is_redirect && leads_to_itself(worker, &record, buf_bytes(&job->url), capture->surt)) {
+        return err_set(detail, ERR_INVALID, "what it has is no answer");
     }
-    struct found found = {
+    struct proxy_substitute found = {
         .status = record.status,
-        .reason = record.status == 200 ? BYTES("OK") : bytes_of(NULL, 0),
         .fields = record.is_http ? record.fields : NULL,
-        .content_type = record.content_type,
+        .url = capture->url,
         .payload = record.body,
         .time_us = capture->time_us,
         .source = "archive",
     };
-    return job_take(worker, job, &found) ? ERR_OK : ERR_LIMIT;
+    (void)mime_type_extract(&found.type, record.content_type);
+    const char *refusal = job_take(worker, job, &found);
+    return refusal == NULL ? ERR_OK : err_set(detail, ERR_INVALID, "%s", refusal);
 }
 
 static bool look_in_archive(struct proxy_worker *worker, struct proxy_job *job) {
@@ -497,6 +536,7 @@ struct proxy_jobs {
     struct pool pool;
     struct proxy_worker *workers[PROXY_THREADS_COUNT]; /* by seat */
     atomic_size_t keeps_count;                         /* that wait */
+    struct scratch_budget budget;                      /* of the files of looks */
 };
 
 /* ---- jobs ---- */
@@ -567,6 +607,7 @@ enum err proxy_jobs_start(const struct proxy_config *config, struct loop *loop, 
         return ERR_MEMORY;
     }
     *jobs = (struct proxy_jobs){.config = *config, .loop = loop, .done = done};
+    scratch_budget_init(&jobs->budget, BUDGET_SIZE_MAX);
     enum err err = ERR_OK;
     for (size_t i = 0; i < PROXY_THREADS_COUNT && err == ERR_OK; i++) {
         jobs->workers[i] = proxy_worker_new(&jobs->config);
@@ -595,6 +636,9 @@ void proxy_jobs_free(struct proxy_jobs *jobs) {
 void proxy_jobs_put(struct proxy_jobs *jobs, struct proxy_job *job) {
     bool is_keep = job->kind == PROXY_JOB_KEEP;
     job->jobs = jobs;
+    if (!is_keep) {
+        scratch_set_budget(&job->body, &jobs->budget);
+    }
     job->job = (struct pool_job){
         .run = is_keep ? proxy_jobs_keep : proxy_jobs_look,
         .context = job,

@@ -10,6 +10,8 @@
 #ifndef MNEMON_NODE_PROXY_PROXY_JOBS_H
 #define MNEMON_NODE_PROXY_PROXY_JOBS_H
 
+#include <stdatomic.h>
+
 #include "base/scratch.h"
 #include "node/proxy/proxy.h"
 #include "run/pool.h"
@@ -37,8 +39,9 @@ struct proxy_job {
     struct scratch body; /* keep: as received; look: without chunks */
 
     /* A look only. */
-    void *context;      /* the connection that waits; NULL: none any more. The loop's */
-    struct buf accepts; /* Accept-Encoding */
+    void *context;            /* the connection that waits; NULL: none any more. The loop's */
+    struct buf accepts;       /* Accept-Encoding */
+    atomic_bool is_forgotten; /* nobody waits for it any more */
     bool is_found;
     char crowd_said[PROXY_JOBS_TRIED_SIZE_MAX]; /* why not */
     char archive_said[PROXY_JOBS_TRIED_SIZE_MAX];

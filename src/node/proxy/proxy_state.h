@@ -43,7 +43,8 @@ struct proxy_origin {
     struct buf request;    /* its head, until it is sent */
     struct http_head head; /* of the answer */
     bool has_head_memory;
-    enum err err; /* of FAILED; ERR_PERMISSION: it may not be asked at all */
+    bool is_untrusted; /* one of its addresses had a false certificate */
+    enum err err;      /* of FAILED; ERR_PERMISSION: it may not be asked at all */
     char reason[PROXY_REASON_SIZE_MAX];
 };
 

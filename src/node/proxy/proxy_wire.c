@@ -36,6 +36,7 @@ static void fail_tls(struct proxy_wire *wire) {
     long verdict = SSL_get_verify_result(wire->tls);
     unsigned long code = ERR_peek_last_error();
     if (verdict != X509_V_OK) {
+        wire->is_untrusted = true;
         snprintf(text, sizeof text, "its certificate: %.120s", X509_verify_cert_error_string(verdict));
     } else {
         const char *reason = ERR_reason_error_string(code);

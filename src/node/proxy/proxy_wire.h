@@ -25,12 +25,13 @@ enum {
 struct proxy_wire {
     /* For the owner to read. */
     struct buf in;
-    bool is_open;     /* connected, and TLS agreed on */
-    bool is_ended;    /* no more bytes will come */
-    bool is_cut;      /* of TLS: it ended without saying so */
-    enum err err;     /* it is of no use any more */
-    uint64_t moved;   /* bytes, in both directions */
-    char reason[160]; /* of err */
+    bool is_open;      /* connected, and TLS agreed on */
+    bool is_ended;     /* no more bytes will come */
+    bool is_cut;       /* of TLS: it ended without saying so */
+    enum err err;      /* it is of no use any more */
+    bool is_untrusted; /* its certificate is not valid */
+    uint64_t moved;    /* bytes, in both directions */
+    char reason[160];  /* of err */
 
     /* Its own. */
     uv_tcp_t tcp;
