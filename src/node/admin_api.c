@@ -123,9 +123,9 @@ static size_t list_mirrors(void *context, struct arena *arena, struct mirror_vie
     return ring_services_list_mirrors(work->services, arena, ret_mirrors);
 }
 
-static size_t list_groups(void *context, struct arena *arena, struct group_view **ret_groups) {
+static void show_groups(void *context, struct sheet *sheet) {
     const struct admin_api *work = context;
-    return group_driver_list(ring_services_group_driver(work->services), arena, ret_groups);
+    group_driver_show_section(ring_services_group_driver(work->services), sheet);
 }
 
 static enum err put_groups(void *context, struct bytes name, struct buf *out, struct err_detail *detail) {
@@ -205,7 +205,7 @@ const struct admin_pages_table admin_api_table = {
     .get_crowd = get_crowd,
     .put_mirrors = put_mirrors,
     .list_mirrors = list_mirrors,
-    .list_groups = list_groups,
+    .show_groups = show_groups,
     .put_groups = put_groups,
     .put_group_picture = put_group_picture,
     .find = find,

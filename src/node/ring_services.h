@@ -28,7 +28,7 @@
 #include "node/rpc/peer_rpc.h"
 #include "node/settings.h"
 #include "replay/admin/crowd_view.h"
-#include "replay/admin/group_view.h"
+#include "replay/admin/mirror_view.h"
 #include "store/instance/instance.h"
 
 struct crowd_parts;

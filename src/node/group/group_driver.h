@@ -22,7 +22,6 @@
 #include "base/clock.h"
 #include "base/peer.h"
 #include "node/group/group_files.h"
-#include "replay/admin/group_view.h"
 
 struct peer_rpc;
 struct datagram_message;
@@ -90,8 +89,9 @@ size_t group_driver_neighbours(struct group_driver *driver,
 enum err group_driver_put(struct group_driver *driver, struct bytes name, struct buf *out,
                           struct err_detail *detail) MUST_CHECK;
 
-/* The part of it that pages show, of all groups, in the arena: how many. */
-size_t group_driver_list(struct group_driver *driver, struct arena *arena, struct group_view **ret_groups);
+/* Write the section on groups of the dashboard; nothing if there are none. */
+struct sheet;
+void group_driver_show_section(struct group_driver *driver, struct sheet *sheet);
 
 /* Append the topology of a group as SVG, or as DOT. ERR_NOT_FOUND: no such group, or no topology yet. */
 enum err group_driver_put_picture(struct group_driver *driver, struct bytes name, bool is_dot,

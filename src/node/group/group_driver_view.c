@@ -4,6 +4,7 @@
 #include "net/identity.h"
 #include "node/group/group_driver_state.h"
 #include "node/group/topology_picture.h"
+#include "replay/site/fill.h"
 
 /* ---- what other threads see: copies, made by the loop ---- */
 
@@ -201,20 +202,38 @@ static void view_put_members(const struct group_driver *driver, const struct top
 }
 
 /* What it stands. */
-static void put_judgement(const struct topology *topology, struct json *json) {
-    struct graph *graph = calloc(1, sizeof *graph);
-    if (graph != NULL && topology->members_count > 0) {
-        topology_get_graph(topology, graph);
-        struct graph_weakness weakness = graph_weakness(graph);
-        JSON_COUNTS(json, {"hops", graph_diameter(graph)}, {"bridges", weakness.bridges_count},
-                    {"articulations", weakness.articulations_count});
+struct judgement {
+    uint32_t hops;
+    struct graph_weakness weakness;
+};
+
+/* False: there is no topology, or no memory. */
+static bool view_judge(const struct topology *topology, struct judgement *ret_judgement) {
+    struct graph *graph = topology->members_count > 0 ? calloc(1, sizeof *graph) : NULL;
+    if (graph == NULL) {
+        return false;
     }
+    topology_get_graph(topology, graph);
+    *ret_judgement = (struct judgement){graph_diameter(graph), graph_weakness(graph)};
     free(graph);
+    return true;
+}
+
+static void put_judgement(const struct topology *topology, struct json *json) {
+    struct judgement judgement;
+    if (view_judge(topology, &judgement)) {
+        JSON_COUNTS(json, {"hops", judgement.hops}, {"bridges", judgement.weakness.bridges_count},
+                    {"articulations", judgement.weakness.articulations_count});
+    }
+}
+
+static uint64_t heard_seconds(const struct group_driver *driver, const struct group_neighbour *neighbour) {
+    uint64_t now_us = group_driver_now_us(driver);
+    return now_us > neighbour->heard_at_us ? (now_us - neighbour->heard_at_us) / 1000000 : 0;
 }
 
 static void view_put_neighbours(const struct group_driver *driver, const struct group_driver_view *view,
                                 struct json *json) {
-    uint64_t now_us = group_driver_now_us(driver);
     json_open_list(json, "neighbours");
     for (size_t i = 0; i < view->neighbours_count; i++) {
         const struct group_neighbour *neighbour = &view->neighbours[i];
@@ -224,8 +243,7 @@ static void view_put_neighbours(const struct group_driver *driver, const struct 
             json_count(json, "cost_us", neighbour->cost_us);
         }
         if (neighbour->heard_at_us > 0) {
-            uint64_t ago_us = now_us > neighbour->heard_at_us ? now_us - neighbour->heard_at_us : 0;
-            json_count(json, "heard_seconds_ago", ago_us / 1000000);
+            json_count(json, "heard_seconds_ago", heard_seconds(driver, neighbour));
         }
         json_close(json);
     }
@@ -316,82 +334,111 @@ enum err group_driver_put_picture(struct group_driver *driver, struct bytes name
     return err == ERR_NOT_FOUND ? err_set(detail, err, "no topology of such a group") : err;
 }
 
-/* ---- for pages ---- */
+/* ---- the section of the dashboard ---- */
 
-static void view_topology(const struct topology *topology, struct arena *arena, struct group_view *view) {
-    const char **names = arena_take_array(arena, topology->members_count, sizeof *names);
-    struct group_view_edge *edges = arena_take_array(arena, topology->edges_count, sizeof *edges);
-    struct graph *graph = calloc(1, sizeof *graph);
-    if (names != NULL && edges != NULL && graph != NULL && topology->members_count > 0) {
-        for (uint32_t i = 0; i < topology->members_count; i++) {
-            char address[ADDRESS_TEXT_SIZE_MAX];
-            names[i] = arena_text(arena, address_format(&topology->members[i].address, address));
-        }
-        for (uint32_t i = 0; i < topology->edges_count; i++) {
-            const struct topology_edge *edge = &topology->edges[i];
-            bool is_known = edge->cost_us != COSTS_UNKNOWN_US;
-            edges[i] = (struct group_view_edge){names[edge->a], names[edge->b], is_known ? edge->cost_us : 0};
-        }
-        topology_get_graph(topology, graph);
-        view->hops = graph_diameter(graph);
-        view->bridges = graph_weakness(graph).bridges_count;
-        view->members_count = topology->members_count;
-        view->master = names[0];
-        view->edges = edges;
-        view->edges_count = topology->edges_count;
+enum { EDGES_SHOWN_MAX = 100 };
+
+/* 0: not measured. */
+static void show_time(struct sheet *sheet, uint32_t time_us) {
+    if (time_us > 0) {
+        sheet_format(sheet, "%.1f ms", (double)time_us / 1000);
+    } else {
+        sheet_html(sheet, "not measured");
     }
-    free(graph);
 }
 
-static void view_peers(const struct group_driver_view *shown, uint64_t now_us, struct arena *arena,
-                       struct group_view *view) {
-    struct group_view_neighbour *neighbours =
-        arena_take_array(arena, shown->neighbours_count, sizeof *neighbours);
-    struct group_view_asked *asked = arena_take_array(arena, shown->asked_count, sizeof *asked);
-    char text[IDENTITY_TEXT_SIZE + ADDRESS_TEXT_SIZE_MAX];
-    for (size_t i = 0; neighbours != NULL && i < shown->neighbours_count; i++) {
-        const struct group_neighbour *neighbour = &shown->neighbours[i];
-        uint64_t heard_us = neighbour->heard_at_us;
-        neighbours[view->neighbours_count++] = (struct group_view_neighbour){
-            .address = arena_text(arena, address_format(&neighbour->peer.address, text)),
-            .round_trip_us = neighbour->round_trip_us,
-            .bandwidth = neighbour->bandwidth,
-            .is_heard = heard_us > 0,
-            .heard_s = now_us > heard_us ? (now_us - heard_us) / 1000000 : 0,
-        };
+static void show_topology(const struct topology *topology, const char *name, struct sheet *sheet) {
+    FILL(sheet,
+         "<figure class=topology role=img aria-label=\"The topology of {html}: its edges are listed below\">",
+         {.string = name});
+    topology_put_svg(topology, &sheet->out);
+    sheet_html(sheet, "</figure>\n");
+    sheet_table_begin(sheet, "What it costs to bring an update of a megabyte from one member to the next");
+    sheet_html(sheet, "<thead><tr><th>Member<th>Member<th class=number>Cost\n<tbody>");
+    for (uint32_t i = 0; i < topology->edges_count && i < EDGES_SHOWN_MAX; i++) {
+        const struct topology_edge *edge = &topology->edges[i];
+        char from[ADDRESS_TEXT_SIZE_MAX];
+        char to[ADDRESS_TEXT_SIZE_MAX];
+        FILL(sheet, "<tr><td>{string}<td>{string}<td class=number>",
+             {.string = address_format(&topology->members[edge->a].address, from)},
+             {.string = address_format(&topology->members[edge->b].address, to)});
+        show_time(sheet, edge->cost_us == COSTS_UNKNOWN_US ? 0 : edge->cost_us);
+        sheet_html(sheet, "\n");
     }
-    for (size_t i = 0; asked != NULL && i < shown->asked_count; i++) {
-        const struct peer *peer = &shown->asked[i].peer;
-        asked[view->asked_count].address = arena_text(arena, address_format(&peer->address, text));
-        asked[view->asked_count++].key = arena_text(arena, identity_key_format(peer->key, text));
-    }
-    view->neighbours = neighbours;
-    view->asked = asked;
+    sheet_table_end(sheet);
 }
 
-size_t group_driver_list(struct group_driver *driver, struct arena *arena, struct group_view **ret_groups) {
-    struct group_view *groups = arena_take_array(arena, GROUP_DRIVER_GROUPS_MAX, sizeof *groups);
+static void show_neighbours(const struct group_driver *driver, const struct group_driver_view *view,
+                            struct sheet *sheet) {
+    sheet_table_begin(sheet, "What this node has measured to its neighbours");
+    sheet_html(sheet, "<thead><tr><th>Neighbour<th class=number>Round trip<th class=number>Bandwidth<th "
+                      "class=number>Heard\n<tbody>");
+    for (size_t i = 0; i < view->neighbours_count; i++) {
+        const struct group_neighbour *neighbour = &view->neighbours[i];
+        char address[ADDRESS_TEXT_SIZE_MAX];
+        FILL(sheet, "<tr><td>{string}<td class=number>",
+             {.string = address_format(&neighbour->peer.address, address)});
+        show_time(sheet, neighbour->round_trip_us);
+        FILL(sheet, neighbour->bandwidth > 0 ? "<td class=number>{size}/s" : "<td class=number>{html}",
+             {.number = neighbour->bandwidth, .string = "not measured"});
+        FILL(sheet,
+             neighbour->heard_at_us > 0 ? "<td class=number>{number} s ago\n" : "<td class=number>{html}\n",
+             {.number = heard_seconds(driver, neighbour), .string = "not yet"});
+    }
+    sheet_table_end(sheet);
+}
+
+static void show_group(const struct group_driver *driver, const struct picture *picture,
+                       struct sheet *sheet) {
+    const struct group_driver_view *view = &picture->view;
+    const struct topology *topology = &picture->topology;
+    struct judgement judgement;
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    char key[IDENTITY_TEXT_SIZE];
+    sheet_format(sheet,
+                 "<h3>%s</h3>\n<p>This node is <code>%s</code>. Admission: <code>%s</code>; generator: "
+                 "<code>%s</code>, k = %u.",
+                 view->name, view_state_of(picture), group_files_admissions[view->rules.admission],
+                 group_files_generators[view->rules.generator], view->rules.k);
+    if (view_judge(topology, &judgement)) {
+        sheet_format(sheet,
+                     " Topology %u.%u: %u members, at most %u hops apart, %u bridges; the master is %s%s.",
+                     view->term, view->sequence, topology->members_count, judgement.hops,
+                     judgement.weakness.bridges_count, address_format(&topology->members[0].address, address),
+                     view->is_master ? ", this node" : "");
+    }
+    sheet_html(sheet, "\n");
+    for (size_t i = 0; i < view->asked_count; i++) {
+        const struct peer *peer = &view->asked[i].peer;
+        FILL(sheet, "<p>{string} wants to join: <code>mnemon group approve {html} {html}</code>\n",
+             {.string = address_format(&peer->address, address)}, {.string = view->name},
+             {.string = identity_key_format(peer->key, key)});
+    }
+    if (topology->members_count > 1) {
+        show_topology(topology, view->name, sheet);
+    }
+    if (view->neighbours_count > 0) {
+        show_neighbours(driver, view, sheet);
+    }
+}
+
+void group_driver_show_section(struct group_driver *driver, struct sheet *sheet) {
     struct picture *picture = calloc(1, sizeof *picture);
-    size_t count = 0;
-    for (size_t i = 0; groups != NULL && picture != NULL && i < GROUP_DRIVER_GROUPS_MAX; i++) {
+    bool has_begun = false;
+    for (size_t i = 0; picture != NULL && i < GROUP_DRIVER_GROUPS_MAX; i++) {
         if (view_take(driver, i, picture)) {
-            const struct group_driver_view *shown = &picture->view;
-            groups[count] = (struct group_view){
-                .name = arena_text(arena, shown->name),
-                .state = view_state_of(picture),
-                .admission = group_files_admissions[shown->rules.admission],
-                .generator = group_files_generators[shown->rules.generator],
-                .k = shown->rules.k,
-                .term = shown->term,
-                .sequence = shown->sequence,
-                .is_master = shown->is_master,
-            };
-            view_topology(&picture->topology, arena, &groups[count]);
-            view_peers(shown, group_driver_now_us(driver), arena, &groups[count]);
-            count++;
+            sheet_html(sheet, has_begun
+                                  ? ""
+                                  : "<h2 id=groups>Groups</h2>\n<section id=groups-live>\n<p>Members of a "
+                                    "group keep whole collections and hand updates on to each other over a "
+                                    "topology that they measure and compute.\n");
+            show_group(driver, picture, sheet);
+            has_begun = true;
         }
+    }
+    if (has_begun) {
+        sheet_html(sheet, "</section>\n");
+        sheet_script(sheet, "ring.js"); /* reads the section again and again */
     }
     free(picture);
-    *ret_groups = groups;
-    return count;
 }

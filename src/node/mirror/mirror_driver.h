@@ -23,7 +23,7 @@
 #include "base/json.h"
 #include "node/rpc/peer_rpc.h"
 #include "protocol/mirror/mirror.h"
-#include "replay/admin/group_view.h"
+#include "replay/admin/mirror_view.h"
 
 struct mirror_driver;
 

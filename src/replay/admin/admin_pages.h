@@ -6,7 +6,7 @@
  * again admin_pages_dashboard.c   /dashboard                     what the node does, what is slow and why
  *      admin_pages_ring.c        its section on the ring: neighbours, copies, decrees
  *      admin_pages_crowd.c       its section on what nodes hand on to each other
- *      admin_pages_groups.c      its sections on groups and collections; /api/v1/groups…
+ *      admin_pages_groups.c      its section on collections; /api/v1/groups…
  *      admin_pages_find.c        /api/v1/ring/lookup /api/v1/crowd/locate   questions that other nodes answer
  *
  * Programs get everything that people see, as JSON. The node does the work, through the table below; replay
@@ -18,8 +18,8 @@
 #include "base/buf.h"
 #include "replay/admin/admin.h"
 #include "replay/admin/crowd_view.h"
-#include "replay/admin/group_view.h"
 #include "replay/admin/job_view.h"
+#include "replay/admin/mirror_view.h"
 #include "replay/admin/node_status.h"
 #include "replay/admin/ring_view.h"
 #include "replay/site/replay.h"
@@ -31,6 +31,8 @@ enum {
     ADMIN_PAGES_VNODES_MAX = 21,     /* of an admin_pages_find */
     ADMIN_PAGES_TEXT_SIZE_MAX = 64 << 20,
 };
+
+struct sheet;
 
 enum admin_pages_find_kind {
     ADMIN_PAGES_FIND_VNODES,  /* which nodes of the ring are responsible for a URL? */
@@ -97,7 +99,7 @@ struct admin_pages_table {
     size_t (*list_mirrors)(void *context, struct arena *arena, struct mirror_view **ret_mirrors);
 
     /* All groups if the name is empty. The picture of a topology is SVG or DOT. */
-    size_t (*list_groups)(void *context, struct arena *arena, struct group_view **ret_groups);
+    void (*show_groups)(void *context, struct sheet *sheet); /* the section of the dashboard */
     enum err (*put_groups)(void *context, struct bytes name, struct buf *out, struct err_detail *detail);
     enum err (*put_group_picture)(void *context, struct bytes name, bool is_dot, struct buf *out,
                                   struct err_detail *detail);

@@ -171,7 +171,7 @@ static void put_dashboard(struct sheet *sheet, const struct admin_pages *admin_p
     put_slow(sheet, status);
     admin_pages_put_ring(sheet, admin_pages, arena);
     admin_pages_put_crowd(sheet, admin_pages, arena);
-    admin_pages_put_groups(sheet, admin_pages, arena);
+    admin_pages->table->show_groups(admin_pages->context, sheet);
     admin_pages_put_mirrors(sheet, admin_pages, arena);
     sheet_html(sheet, "<div class=cards>\n");
     for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
