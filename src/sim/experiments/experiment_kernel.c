@@ -8,10 +8,6 @@
 #include "sim/experiments/experiment.h"
 #include "sim/world/sim.h"
 
-static double percent(uint64_t part, uint64_t whole) {
-    return whole == 0 ? 0 : 100.0 * (double)part / (double)whole;
-}
-
 /* ---- kernel-network: every node sends probes to random others ---- */
 
 enum { PROBES_PER_NODE = 100, PROBE_SIZE = 16, PROBE_ARRIVED = 1 };
@@ -135,10 +131,11 @@ enum err experiment_kernel_network(const struct experiment_args *args, struct re
                 return err_set(detail, err, "%s", err_text(err));
             }
         }
-        REPORT_NUMBERS(
-            report, dials.loss_ppm / 1e4, percent(sums.sent_count - sums.arrived_count, sums.sent_count),
-            dials.duplicate_ppm / 1e4, percent(sums.copies_count - sums.arrived_count, sums.arrived_count),
-            (dials.latency_us + dials.jitter_us / 2.0) / 1e3);
+        REPORT_NUMBERS(report, dials.loss_ppm / 1e4,
+                       report_percent(sums.sent_count - sums.arrived_count, sums.sent_count),
+                       dials.duplicate_ppm / 1e4,
+                       report_percent(sums.copies_count - sums.arrived_count, sums.arrived_count),
+                       (dials.latency_us + dials.jitter_us / 2.0) / 1e3);
         report_number(report,
                       sums.copies_count == 0 ? 0 : (double)sums.delay_us / (double)sums.copies_count / 1e3);
         report_number(report, (double)sums.sent_count);
@@ -295,8 +292,8 @@ enum err experiment_kernel_disk(const struct experiment_args *args, struct repor
         }
         REPORT_NUMBERS(report, lost_percent[i], (double)sums.crashes_count, (double)sums.synced_count,
                        (double)sums.synced_lost_count, (double)sums.unsynced_count,
-                       percent(sums.unsynced_lost_count, sums.unsynced_count),
-                       percent(sums.torn_count, sums.crashes_count));
+                       report_percent(sums.unsynced_lost_count, sums.unsynced_count),
+                       report_percent(sums.torn_count, sums.crashes_count));
     }
     return report->err;
 }

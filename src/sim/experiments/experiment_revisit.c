@@ -110,16 +110,12 @@ static void digest_sums(struct digest *digest, const struct visit_sums *sums) {
     digest_u64(digest, sums->stale_us);
 }
 
-static double percent(uint64_t part, uint64_t whole) {
-    return whole == 0 ? 0 : 100.0 * (double)part / (double)whole;
-}
-
 static double missed_percent(const struct visit_sums *sums) {
-    return percent(sums->changes_count - sums->seen_count, sums->changes_count);
+    return report_percent(sums->changes_count - sums->seen_count, sums->changes_count);
 }
 
 static double stale_percent(const struct visit_sums *sums) {
-    return percent(sums->stale_us, sums->pages_count * DAYS * DAY_US);
+    return report_percent(sums->stale_us, sums->pages_count * DAYS * DAY_US);
 }
 
 /* The columns that both tables share, from one policy beside the daily one. */
@@ -133,8 +129,8 @@ static void add_columns(struct report *report) {
 static void add_numbers(struct report *report, const struct visit_sums *daily,
                         const struct visit_sums *adaptive) {
     REPORT_NUMBERS(report, (double)adaptive->fetches_count / (double)adaptive->pages_count,
-                   100 - percent(adaptive->fetches_count, daily->fetches_count), missed_percent(daily),
-                   missed_percent(adaptive), 100 - percent(adaptive->seen_count, daily->seen_count),
+                   100 - report_percent(adaptive->fetches_count, daily->fetches_count), missed_percent(daily),
+                   missed_percent(adaptive), 100 - report_percent(adaptive->seen_count, daily->seen_count),
                    stale_percent(daily), stale_percent(adaptive));
     digest_sums(&report->digest, daily);
     digest_sums(&report->digest, adaptive);

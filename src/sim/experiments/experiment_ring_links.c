@@ -44,7 +44,6 @@ struct links_world {
     struct sim *sim;
     struct program program;
     struct vnode *places; /* by ID */
-    uint32_t *node_of;    /* [position]: of places */
     uint32_t nodes_count;
     bool has_cache;
     struct links_code *code;
@@ -81,6 +80,11 @@ static uint32_t links_position_of(const struct links_world *world, struct ring_i
         }
     }
     return low == world->nodes_count ? 0 : low;
+}
+
+static bool is_place_of(const struct links_world *world, uint32_t position, uint32_t node) {
+    struct address address = sim_address(node);
+    return address_equal(&world->places[position % world->nodes_count].peer.address, &address);
 }
 
 static size_t places_from(const struct links_world *world, uint32_t position, struct vnode *out,
@@ -337,7 +341,7 @@ static void check_link(struct links_world *world, uint32_t node, const struct li
         return;
     }
     for (uint32_t i = 0; i < HOLDERS_COUNT; i++) {
-        if (world->node_of[(position + i) % world->nodes_count] == node) {
+        if (is_place_of(world, position + i, node)) {
             found->holders |= (uint8_t)(1 << i);
             world->failure = take->is_primary != (i == 0) ? "the wrong primary" : world->failure;
             return;
@@ -383,33 +387,18 @@ static const char *on_check(void *context, const struct sim *sim, uint32_t node)
 
 /* ---- the world ---- */
 
-struct sorting {
-    struct vnode place;
-    uint32_t node;
-};
-
-static int compare_sorting(const void *a, const void *b) {
-    return ring_id_compare(((const struct sorting *)a)->place.id, ((const struct sorting *)b)->place.id);
+static int compare_places(const void *a, const void *b) {
+    return ring_id_compare(((const struct vnode *)a)->id, ((const struct vnode *)b)->id);
 }
 
 static enum err add_nodes(struct links_world *world) {
-    struct sorting *all = calloc(world->nodes_count, sizeof *all);
-    if (all == NULL) {
-        return ERR_MEMORY;
-    }
     enum err err = sim_add_all(world->sim, &world->program, world);
     for (uint32_t i = 0; i < world->nodes_count && err == ERR_OK; i++) {
-        all[i].node = i;
-        all[i].place.peer.address = sim_address(i);
-        all[i].place.id = ring_id_of_node(&world->sha256, &all[i].place.peer.address, 0);
+        world->places[i].peer.address = sim_address(i);
+        world->places[i].id = ring_id_of_node(&world->sha256, &world->places[i].peer.address, 0);
         sim_start_at(world->sim, i, 0);
     }
-    qsort(all, world->nodes_count, sizeof *all, compare_sorting);
-    for (uint32_t i = 0; i < world->nodes_count; i++) {
-        world->places[i] = all[i].place;
-        world->node_of[i] = all[i].node;
-    }
-    free(all);
+    qsort(world->places, world->nodes_count, sizeof *world->places, compare_places);
     return err;
 }
 
@@ -431,12 +420,11 @@ static enum err world_init(struct links_world *world, const struct experiment_ar
     world->links_max = nodes_count * LINKS_PER_ARC * 5 / 4 + 16;
     world->sim = sim_new(&sim);
     world->places = calloc(nodes_count, sizeof *world->places);
-    world->node_of = calloc(nodes_count, sizeof *world->node_of);
     world->links = calloc(world->links_max, sizeof *world->links);
     world->text = malloc((size_t)world->links_max * URLS_SIZE_MAX * 2);
     world->code = links_code_new();
-    if (world->sim == NULL || world->places == NULL || world->node_of == NULL || world->links == NULL ||
-        world->text == NULL || world->code == NULL || sha256_init(&world->sha256) != ERR_OK ||
+    if (world->sim == NULL || world->places == NULL || world->links == NULL || world->text == NULL ||
+        world->code == NULL || sha256_init(&world->sha256) != ERR_OK ||
         !urls_init(&world->urls, args->seed, HOSTS_COUNT)) {
         return ERR_MEMORY;
     }
@@ -453,7 +441,6 @@ static void world_done(struct links_world *world) {
     }
     urls_done(&world->urls);
     free(world->places);
-    free(world->node_of);
     free(world->links);
     free(world->text);
 }
@@ -495,8 +482,7 @@ static enum err run_round(struct links_world *world, struct links_result *result
         uint32_t position = links_position_of(world, world->links[i].place);
         self_position = 0;
         for (uint32_t j = 0; j < HOLDERS_COUNT; j++) {
-            bool is_self = world->node_of[(position + j) % world->nodes_count] == 0;
-            self_position |= (uint8_t)(is_self << j);
+            self_position |= (uint8_t)(is_place_of(world, position + j, 0) << j);
         }
         if (world->links[i].state != LINK_DONE || (world->links[i].holders | self_position) != all) {
             return err_set(detail, ERR_MISMATCH, "a link that did not reach all of its holders");
@@ -523,34 +509,26 @@ static enum err run_round(struct links_world *world, struct links_result *result
 
 /* ---- the table ---- */
 
-static void links_put_row(struct report *report, const char *name, double bytes, double expected,
-                          double answers, double per_found, double per_datagram, double buffer_size,
-                          double round_s) {
-    const double values[] = {bytes, expected, answers, per_found, per_datagram, buffer_size, round_s};
-    report_text(report, name);
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-        report_number(report, values[i] < 0 ? NAN : values[i]);
-    }
-}
-
 static void put_thesis(struct report *report, const struct links_world *world,
                        const struct links_result *result, uint64_t seed) {
     double url_size = (double)result->found_size / (double)result->found_count;
     double hops = mean_hops(world, seed);
-    links_put_row(report, "direct lookup (thesis)", hops * THESIS_RPC_SIZE + THESIS_HEADER_SIZE + url_size,
-                  920, -1, -1, 1, -1, -1);
+    report_text(report, "direct lookup (thesis)");
+    REPORT_NUMBERS(report, hops * THESIS_RPC_SIZE + THESIS_HEADER_SIZE + url_size, 920, NAN, NAN, 1, NAN,
+                   NAN);
     double links_count = (double)world->nodes_count * THESIS_LINKS_PER_NODE;
-    links_put_row(report, "ring walk (thesis)",
-                  url_size + 1 + (double)THESIS_HEADER_SIZE / THESIS_LINKS_PER_NODE, 70, -1, -1,
-                  THESIS_LINKS_PER_NODE, links_count * (url_size + RECORD_SIZE) / 1e6, -1);
+    report_text(report, "ring walk (thesis)");
+    REPORT_NUMBERS(report, url_size + 1 + (double)THESIS_HEADER_SIZE / THESIS_LINKS_PER_NODE, 70, NAN, NAN,
+                   THESIS_LINKS_PER_NODE, links_count * (url_size + RECORD_SIZE) / 1e6, NAN);
 }
 
 static void put_ours(struct report *report, const char *name, double expected,
                      const struct links_result *result) {
     double links_count = (double)result->links_count;
-    links_put_row(report, name, result->datagram_size / links_count, expected,
-                  result->answers_size / links_count, result->datagram_size / (double)result->found_count,
-                  links_count / (double)result->batches_count, result->buffer_size / 1e6, result->round_s);
+    report_text(report, name);
+    REPORT_NUMBERS(report, result->datagram_size / links_count, expected, result->answers_size / links_count,
+                   result->datagram_size / (double)result->found_count,
+                   links_count / (double)result->batches_count, result->buffer_size / 1e6, result->round_s);
 }
 
 static enum err run_world(const struct experiment_args *args, bool has_cache, struct report *report,
@@ -567,7 +545,7 @@ static enum err run_world(const struct experiment_args *args, bool has_cache, st
         put_thesis(report, &world, &result, args->seed);
         put_ours(report, "ours", 25, &result);
     } else if (err == ERR_OK) {
-        put_ours(report, "ours, cache of sent links", -1, &result);
+        put_ours(report, "ours, cache of sent links", NAN, &result);
     }
     sim_digest_into(world.sim, &report->digest);
     world_done(&world);

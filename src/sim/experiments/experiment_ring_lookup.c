@@ -31,13 +31,13 @@ static const struct lookup_kind lookup_kinds[KINDS_COUNT] = {
 struct lookup_expectation {
     uint32_t nodes;
     double fingers;
-    double successors; /* below 0: none stated */
+    double successors; /* NAN: none stated */
 };
 
 /* protocols.md of the design; measured with throw-away simulators. */
 static const struct lookup_expectation lookup_sizes[] = {
-    {1024, 5.84, 3.58}, {4096, 6.85, -1},    {10000, 7.49, 5.23},
-    {16384, 7.85, -1},  {20000, 8.01, 5.73}, {65536, 8.86, -1},
+    {1024, 5.84, 3.58}, {4096, 6.85, NAN},   {10000, 7.49, 5.23},
+    {16384, 7.85, NAN}, {20000, 8.01, 5.73}, {65536, 8.86, NAN},
 };
 enum { SIZES_COUNT = sizeof lookup_sizes / sizeof lookup_sizes[0] };
 
@@ -161,10 +161,6 @@ static enum err run_kind(const struct experiment_args *args, uint32_t nodes_coun
 
 /* ---- ring-lookup ---- */
 
-static void put_expected(struct report *report, double value) {
-    report_number(report, value < 0 ? NAN : value);
-}
-
 static enum err lookup_row(const struct experiment_args *args, const struct lookup_expectation *expected,
                            struct report *report, struct err_detail *detail) {
     struct lookup_result results[KINDS_COUNT];
@@ -174,15 +170,12 @@ static enum err lookup_row(const struct experiment_args *args, const struct look
             return err;
         }
     }
-    REPORT_NUMBERS(report, expected->nodes, ring_lookups_mean_hops(&results[0].lookups),
-                   ring_lookups_percentile(&results[0].lookups, 99), results[0].greedy_hops);
-    put_expected(report, expected->fingers);
-    REPORT_NUMBERS(report, ring_lookups_mean_hops(&results[1].lookups),
-                   ring_lookups_percentile(&results[1].lookups, 99), results[1].greedy_hops,
-                   results[1].greedy_hops_of_29);
-    put_expected(report, expected->successors);
-    REPORT_NUMBERS(report, ring_lookups_mean_hops(&results[2].lookups),
-                   ring_lookups_percentile(&results[2].lookups, 99));
+    REPORT_NUMBERS(
+        report, expected->nodes, ring_lookups_mean_hops(&results[0].lookups),
+        ring_lookups_percentile(&results[0].lookups, 99), results[0].greedy_hops, expected->fingers,
+        ring_lookups_mean_hops(&results[1].lookups), ring_lookups_percentile(&results[1].lookups, 99),
+        results[1].greedy_hops, results[1].greedy_hops_of_29, expected->successors,
+        ring_lookups_mean_hops(&results[2].lookups), ring_lookups_percentile(&results[2].lookups, 99));
     return report->err;
 }
 
@@ -196,7 +189,7 @@ enum err experiment_ring_lookup(const struct experiment_args *args, struct repor
                    {"29, one at a time", 2, REPORT_SHOWN}, {"29, expected", 2, REPORT_Y_EXPECTED},
                    {"location table", 2, REPORT_Y}, {"99 % (table)", 0, REPORT_SHOWN});
     if (args->nodes > 0) {
-        return lookup_row(args, &(struct lookup_expectation){args->nodes, -1, -1}, report, detail);
+        return lookup_row(args, &(struct lookup_expectation){args->nodes, NAN, NAN}, report, detail);
     }
     enum err err = ERR_OK;
     for (unsigned i = 0; i < SIZES_COUNT && err == ERR_OK; i++) {

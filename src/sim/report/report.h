@@ -70,6 +70,11 @@ void report_text(struct report *report, const char *text); /* cut to fit */
                    sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
 void report_numbers(struct report *report, const double *numbers, size_t count);
 
+/* 0 of nothing. */
+static inline double report_percent(uint64_t part, uint64_t whole) {
+    return whole == 0 ? 0 : 100.0 * (double)part / (double)whole;
+}
+
 static inline uint32_t report_rows_count(const struct report *report) {
     return report->columns_count == 0 ? 0 : report->cells_count / report->columns_count;
 }

@@ -4,10 +4,88 @@
 
 enum { HANDLE_INDEX_BITS = 8 }; /* a handle is an index below DISK_OPEN_MAX and the generation above it */
 
+/* ---- names: in the order of their bytes, a path is one name ---- */
+
+static void names_done(struct names *names) {
+    for (uint32_t i = 0; i < names->count; i++) {
+        free(names->entries[i].name);
+    }
+    free(names->entries);
+}
+
+/* The index of the name, or where it would be put. */
+static uint32_t find_index(const struct names *names, const char *name) {
+    uint32_t low = 0;
+    uint32_t high = names->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (strcmp(names->entries[middle].name, name) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static bool is_at(const struct names *names, uint32_t index, const char *name) {
+    return index < names->count && strcmp(names->entries[index].name, name) == 0;
+}
+
+static const struct names_entry *names_find(const struct names *names, const char *name) {
+    uint32_t index = find_index(names, name);
+    return is_at(names, index, name) ? &names->entries[index] : NULL;
+}
+
+static enum err names_reserve(struct names *names) {
+    if (names->count < names->capacity) {
+        return ERR_OK;
+    }
+    uint32_t capacity = names->capacity == 0 ? 4 : 2 * names->capacity;
+    struct names_entry *entries = realloc(names->entries, capacity * sizeof *entries);
+    if (entries == NULL) {
+        return ERR_MEMORY;
+    }
+    names->entries = entries;
+    names->capacity = capacity;
+    return ERR_OK;
+}
+
+static enum err names_bind(struct names *names, const char *name, uint32_t inode) {
+    uint32_t index = find_index(names, name);
+    if (is_at(names, index, name)) {
+        names->entries[index].inode = inode;
+        return ERR_OK;
+    }
+    if (names_reserve(names) != ERR_OK) {
+        return ERR_MEMORY;
+    }
+    char *copy = strdup(name);
+    if (copy == NULL) {
+        return ERR_MEMORY;
+    }
+    struct names_entry *entry = &names->entries[index];
+    memmove(entry + 1, entry, (names->count - index) * sizeof *entry);
+    *entry = (struct names_entry){copy, inode};
+    names->count++;
+    return ERR_OK;
+}
+
+static void names_unbind(struct names *names, const char *name) {
+    uint32_t index = find_index(names, name);
+    if (!is_at(names, index, name)) {
+        return;
+    }
+    struct names_entry *entry = &names->entries[index];
+    free(entry->name);
+    names->count--;
+    memmove(entry, entry + 1, (names->count - index) * sizeof *entry);
+}
+
+/* ---- start and end ---- */
+
 void disk_init(struct disk *disk, const struct disk_dials *dials, uint64_t seed) {
     *disk = (struct disk){.dials = dials};
-    names_init(&disk->now);
-    names_init(&disk->durable);
     prng_init(&disk->prng, seed);
 }
 
@@ -255,7 +333,7 @@ static enum err resize(struct disk *disk, struct file *file, uint64_t size) {
 }
 
 enum err disk_open(struct disk *disk, const char *name, unsigned flags, uint32_t *ret_handle) {
-    ASSERT(name[0] != '\0' && strlen(name) <= NAMES_NAME_SIZE_MAX);
+    ASSERT(name[0] != '\0' && strlen(name) <= DISK_NAME_SIZE_MAX);
     const struct names_entry *entry = names_find(&disk->now, name);
     if (entry == NULL && (flags & DISK_CREATE) == 0) {
         return ERR_NOT_FOUND;
@@ -362,7 +440,7 @@ enum err disk_size(struct disk *disk, uint32_t handle, uint64_t *ret_size) {
 }
 
 enum err disk_rename(struct disk *disk, const char *old_name, const char *new_name) {
-    ASSERT(new_name[0] != '\0' && strlen(new_name) <= NAMES_NAME_SIZE_MAX);
+    ASSERT(new_name[0] != '\0' && strlen(new_name) <= DISK_NAME_SIZE_MAX);
     const struct names_entry *entry = names_find(&disk->now, old_name);
     if (entry == NULL) {
         return ERR_NOT_FOUND;

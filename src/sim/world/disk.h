@@ -17,9 +17,9 @@
 #define MNEMON_SIM_WORLD_DISK_H
 
 #include "sim/world/file.h"
-#include "sim/world/names.h"
 
 enum {
+    DISK_NAME_SIZE_MAX = 255,
     DISK_FILES_MAX = 4096,         /* inodes */
     DISK_OPEN_MAX = 256,           /* handles */
     DISK_ENTRY_CHANGES_MAX = 1024, /* unsynced; the oldest then become durable by themselves */
@@ -42,6 +42,19 @@ struct disk_counters {
     uint64_t syncs_count;
     uint64_t crashes_count;
     uint64_t flips_count; /* rotten bits */
+};
+
+/* A directory. Finding costs O(log n), changes move what stands behind: for hundreds of files, not millions.
+ */
+struct names_entry {
+    char *name;
+    uint32_t inode;
+};
+
+struct names {
+    struct names_entry *entries;
+    uint32_t count;
+    uint32_t capacity;
 };
 
 struct disk_inode {
