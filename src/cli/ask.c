@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 
+#include "base/value.h"
 #include "base/whole_file.h"
 #include "node/admin/token.h"
 
@@ -9,7 +10,7 @@ enum {
     TIMEOUT_MS = 15000,
     URL_TEXT_SIZE_MAX = 16 << 10,
     ANSWER_SIZE_MAX = 16 << 20,
-    SHOWN_SIZE_MAX = 1 << 20
+    NAME_SIZE_MAX = 64, /* of a member */
 };
 
 static size_t take(char *data, size_t size, size_t count, void *context) {
@@ -140,4 +141,34 @@ const char *ask_text(const json_t *object, const char *name) {
 
 double ask_number(const json_t *object, const char *name) {
     return json_number_value(json_object_get(object, name));
+}
+
+static void ask_put_member(struct buf *out, const json_t *object, struct bytes member) {
+    char name[NAME_SIZE_MAX];
+    size_t colon = bytes_find_byte(member, ':');
+    struct bytes form = bytes_skip(member, colon < member.size ? colon + 1 : member.size);
+    snprintf(name, sizeof name, "%.*s", (int)colon, (const char *)member.data);
+    double number = ask_number(object, name);
+    if (form.size == 0) {
+        buf_put_string(out, ask_text(object, name));
+    } else if (bytes_equal(form, BYTES("count"))) {
+        value_put_count(out, (uint64_t)number);
+    } else if (bytes_equal(form, BYTES("size"))) {
+        value_put_size(out, (uint64_t)number);
+    } else {
+        buf_put_format(out, "%.*f", form.data[0] - '0', number);
+    }
+}
+
+void ask_put(struct buf *out, const json_t *object, const char *text) {
+    struct bytes rest = bytes_of_string(text);
+    while (rest.size > 0) {
+        size_t open = bytes_find_byte(rest, '{');
+        size_t close = bytes_find_byte(rest, '}');
+        buf_put(out, bytes_slice(rest, 0, open));
+        if (open < rest.size) {
+            ask_put_member(out, object, bytes_slice(rest, open + 1, close));
+        }
+        rest = bytes_skip(rest, close < rest.size ? close + 1 : rest.size);
+    }
 }

@@ -30,6 +30,12 @@ int ask_save(struct cli *cli, const struct data *data, const char *path, const c
 const char *ask_text(const json_t *object, const char *name);
 double ask_number(const json_t *object, const char *name);
 
+/*
+ * A text with members of an object in braces: {name} as it is, {name:1} with one decimal, {name:count} as
+ * 1,234, {name:size} as 1.2 MB.
+ */
+void ask_put(struct buf *out, const json_t *object, const char *text);
+
 /* A value as part of a query: "&name=", encoded. */
 void ask_put_argument(struct buf *path, const char *name, const char *value);
 

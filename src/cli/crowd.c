@@ -46,10 +46,8 @@ static void put_members(struct buf *line, const char *title, const json_t *objec
 static void put_hot(struct buf *line, const json_t *hot) {
     for (size_t i = 0; i < json_array_size(hot) && i < HOT_SHOWN_MAX; i++) {
         const json_t *object = json_array_get(hot, i);
-        buf_put_format(line, "%-10sasked for %.0f times, served %.0f times, ", i == 0 ? "hot" : "",
-                       ask_number(object, "asked"), ask_number(object, "given"));
-        value_put_size(line, (uint64_t)ask_number(object, "size"));
-        buf_put_format(line, ": %s\n", ask_text(object, "url"));
+        buf_put_format(line, "%-10s", i == 0 ? "hot" : "");
+        ask_put(line, object, "asked for {asked:0} times, served {given:0} times, {size:size}: {url}\n");
     }
 }
 
@@ -78,22 +76,17 @@ static void crowd_print_status(struct buf *out, const struct node_file *node, co
 /* ---- locate ---- */
 
 static void print_capture(struct buf *out, const struct node_file *node, const json_t *capture) {
-    buf_put_format(out, "%s %s, ", ask_text(capture, "timestamp"), ask_text(capture, "url"));
-    value_put_size(out, (uint64_t)ask_number(capture, "size"));
-    buf_put_format(out, "\nsha256     %s\n", ask_text(capture, "digest"));
-    if (strcmp(ask_text(capture, "source"), "own") == 0) {
-        buf_put_string(out, "from       this node, which had it already\n");
-    } else {
-        buf_put_format(
-            out, "from       %s, %.0f hops away, %.0f holders; found in %.0f ms, fetched in %.0f ms\n",
-            ask_text(capture, "from"), ask_number(capture, "hops"), ask_number(capture, "holders"),
-            ask_number(capture, "search_milliseconds"), ask_number(capture, "transfer_milliseconds"));
-    }
+    ask_put(out, capture, "{timestamp} {url}, {size:size}\nsha256     {digest}\n");
+    ask_put(out, capture,
+            strcmp(ask_text(capture, "source"), "own") == 0
+                ? "from       this node, which had it already\n"
+                : "from       {from}, {hops:0} hops away, {holders:0} holders; found in "
+                  "{search_milliseconds:0} ms, fetched in {transfer_milliseconds:0} ms\n");
     if (ask_text(capture, "fetched_by")[0] != '\0') {
-        buf_put_format(out, "fetched by %s\n", ask_text(capture, "fetched_by"));
+        ask_put(out, capture, "fetched by {fetched_by}\n");
     }
-    buf_put_format(out, "see        %s/web/%s/%s\n", node->url, ask_text(capture, "timestamp"),
-                   ask_text(capture, "url"));
+    buf_put_format(out, "see        %s", node->url);
+    ask_put(out, capture, "/web/{timestamp}/{url}\n");
 }
 
 static int locate(struct cli *cli, const struct data *data, const struct crowd_options *options) {

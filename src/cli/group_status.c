@@ -1,6 +1,5 @@
 #include <string.h>
 
-#include "base/value.h"
 #include "cli/ask.h"
 #include "cli/commands.h"
 #include "cli/group.h"
@@ -49,14 +48,10 @@ static void put_neighbours(struct buf *line, const json_t *group) {
             buf_put_format(line, "round trip %.1f ms, ", ask_number(neighbour, "round_trip_us") / US_PER_MS);
         }
         if (ask_number(neighbour, "bandwidth") > 0) {
-            value_put_size(line, (uint64_t)ask_number(neighbour, "bandwidth"));
-            buf_put_string(line, " a second, ");
+            ask_put(line, neighbour, "{bandwidth:size} a second, ");
         }
-        if (json_object_get(neighbour, "heard_seconds_ago") != NULL) {
-            buf_put_format(line, "last heard %.0f s ago\n", ask_number(neighbour, "heard_seconds_ago"));
-        } else {
-            buf_put_string(line, "not heard yet\n");
-        }
+        bool is_heard = json_object_get(neighbour, "heard_seconds_ago") != NULL;
+        ask_put(line, neighbour, is_heard ? "last heard {heard_seconds_ago:0} s ago\n" : "not heard yet\n");
     }
     const json_t *asked = json_object_get(group, "asked");
     for (size_t i = 0; i < json_array_size(asked); i++) {
@@ -68,13 +63,11 @@ static void put_neighbours(struct buf *line, const json_t *group) {
 
 static void put_group(struct buf *line, const json_t *group) {
     size_t members_count = json_array_size(json_object_get(group, "members"));
-    buf_put_format(line, "group     %s, %s, %s, %s with k = %.0f\n", ask_text(group, "name"),
-                   ask_text(group, "state"), ask_text(group, "admission"), ask_text(group, "generator"),
-                   ask_number(group, "k"));
+    ask_put(line, group, "group     {name}, {state}, {admission}, {generator} with k = {k:0}\n");
     if (members_count > 0) {
-        buf_put_format(line, "topology  %.0f.%.0f, %zu members, at most %.0f hops apart, %.0f bridges\n",
-                       ask_number(group, "term"), ask_number(group, "sequence"), members_count,
-                       ask_number(group, "hops"), ask_number(group, "bridges"));
+        ask_put(line, group, "topology  {term:0}.{sequence:0}, ");
+        buf_put_format(line, "%zu members", members_count);
+        ask_put(line, group, ", at most {hops:0} hops apart, {bridges:0} bridges\n");
     }
     put_members(line, group);
     put_edges(line, group);

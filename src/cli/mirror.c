@@ -233,11 +233,9 @@ static void put_version(struct buf *line, const char *title, const json_t *versi
         return;
     }
     char time[UTC_RFC3339_SIZE];
-    buf_put_format(line, "  %-9s version %.0f of %s, %.0f files, ", title, ask_number(version, "number"),
-                   utc_format_rfc3339((int64_t)ask_number(version, "time_us"), time),
-                   ask_number(version, "files"));
-    value_put_size(line, (uint64_t)ask_number(version, "size"));
-    buf_put_byte(line, '\n');
+    buf_put_format(line, "  %-9s version %.0f of %s", title, ask_number(version, "number"),
+                   utc_format_rfc3339((int64_t)ask_number(version, "time_us"), time));
+    ask_put(line, version, ", {files:0} files, {size:size}\n");
 }
 
 static void put_sources(struct buf *line, const json_t *sources, double newest) {
@@ -250,12 +248,9 @@ static void put_sources(struct buf *line, const json_t *sources, double newest) 
             buf_put_format(line, ", %.0f behind", newest - number);
         }
         if (ask_number(source, "bandwidth") > 0) {
-            buf_put_string(line, ", ");
-            value_put_size(line, (uint64_t)ask_number(source, "bandwidth"));
-            buf_put_string(line, "/s");
+            ask_put(line, source, ", {bandwidth:size}/s");
         }
-        buf_put_string(line, ", gave ");
-        value_put_size(line, (uint64_t)ask_number(source, "fetched_size"));
+        ask_put(line, source, ", gave {fetched_size:size}");
         buf_put_string(line, json_is_true(json_object_get(source, "fetching")) ? ", in use" : "");
         buf_put_string(line, json_is_true(json_object_get(source, "barred")) ? ", left out\n" : "\n");
     }
@@ -319,21 +314,16 @@ static void put_archive(struct buf *line, const json_t *archive) {
     const char *reason = ask_text(archive, "reason");
     buf_put_format(line, "  %-9s %s", "archive", state);
     if (ask_number(archive, "number") > 0) {
-        buf_put_format(line, ", version %.0f is served, about %.0f captures", ask_number(archive, "number"),
-                       ask_number(archive, "captures"));
+        ask_put(line, archive, ", version {number:0} is served, about {captures:0} captures");
     }
     if (strcmp(state, "indexing") == 0) {
-        buf_put_string(line, "; ");
-        value_put_size(line, (uint64_t)ask_number(archive, "done_size"));
-        buf_put_string(line, " of ");
-        value_put_size(line, (uint64_t)ask_number(archive, "all_size"));
-        buf_put_string(line, " read\n");
+        ask_put(line, archive, "; {done_size:size} of {all_size:size} read\n");
         return;
     }
     buf_put_format(line, "; %.0f new records in %.1f s", ask_number(archive, "records"),
                    ask_number(archive, "took_us") / 1e6);
     if (ask_number(archive, "damaged") > 0) {
-        buf_put_format(line, ", %.0f left out", ask_number(archive, "damaged"));
+        ask_put(line, archive, ", {damaged:0} left out");
     }
     buf_put_format(line, "%s%s\n", reason[0] != '\0' ? ": " : "", reason);
 }
@@ -342,16 +332,11 @@ static void put_mirror(struct buf *line, const json_t *mirror, const json_t *ans
     const json_t *held = json_object_get(mirror, "held");
     const json_t *target = json_object_get(mirror, "target");
     double newest = ask_number(json_object_get(mirror, "newest"), "number");
-    buf_put_format(line, "%s, %s, %s\n", ask_text(mirror, "name"), ask_text(mirror, "role"),
-                   ask_text(mirror, "state"));
+    ask_put(line, mirror, "{name}, {role}, {state}\n");
     put_version(line, "here", held);
     put_version(line, "coming", target);
     if (json_is_object(target)) {
-        buf_put_format(line, "  %-9s ", "left");
-        value_put_size(line, (uint64_t)ask_number(mirror, "left_size"));
-        buf_put_string(line, ", at ");
-        value_put_size(line, (uint64_t)ask_number(mirror, "rate"));
-        buf_put_string(line, "/s\n");
+        ask_put(line, mirror, "  left      {left_size:size}, at {rate:size}/s\n");
         put_wait(line, json_object_get(answer, "download"));
     }
     if (newest > ask_number(held, "number")) {

@@ -52,12 +52,11 @@ enum { LINE_SIZE_MAX = 1 << 20, FINGERS_SHOWN_MAX = 16 };
 /* ---- of a running node: what /api/v1/ring says ---- */
 
 static void put_charter(struct buf *line, const json_t *charter) {
-    buf_put_format(line, "ring      %s, version %.0f, %s; ", ask_text(charter, "name"),
-                   ask_number(charter, "version"),
-                   json_is_true(json_object_get(charter, "open")) ? "open" : "by invitation");
-    buf_put_format(line, "replicas %.0f, witnesses %.0f, lists of %.0f, mapping by %s, every ",
-                   ask_number(charter, "replicas"), ask_number(charter, "witnesses"),
-                   ask_number(charter, "list_size"), ask_text(charter, "mapping"));
+    ask_put(line, charter, "ring      {name}, version {version:0}, ");
+    buf_put_string(line, json_is_true(json_object_get(charter, "open")) ? "open" : "by invitation");
+    ask_put(line, charter,
+            "; replicas {replicas:0}, witnesses {witnesses:0}, lists of {list_size:0}, mapping by {mapping}, "
+            "every ");
     value_put_duration(line, (uint64_t)(ask_number(charter, "period_seconds") * 1e6));
     const json_t *scope = json_object_get(charter, "scope");
     buf_put_string(line, json_array_size(scope) == 0 ? ", any URL\n" : ", only");
@@ -65,7 +64,7 @@ static void put_charter(struct buf *line, const json_t *charter) {
         buf_put_format(line, " %s%s", json_string_value(json_array_get(scope, i)),
                        i + 1 == json_array_size(scope) ? "\n" : "");
     }
-    buf_put_format(line, "id        %s, founder %s\n", ask_text(charter, "id"), ask_text(charter, "founder"));
+    ask_put(line, charter, "id        {id}, founder {founder}\n");
     size_t removed = json_array_size(json_object_get(charter, "removed"));
     if (removed > 0) {
         buf_put_format(line, "removed   %zu keys\n", removed);
@@ -144,8 +143,7 @@ static void put_complaints(struct buf *line, const json_t *ring) {
         buf_put_string(line, "\nRefused and blamed:\n");
     }
     for (size_t i = 0; i < json_array_size(complaints); i++) {
-        const json_t *complaint = json_array_get(complaints, i);
-        buf_put_format(line, "  %s  %s\n", ask_text(complaint, "last"), ask_text(complaint, "text"));
+        ask_put(line, json_array_get(complaints, i), "  {last}  {text}\n");
     }
 }
 

@@ -15,6 +15,10 @@ enum {
     PROXY_PORT = 8118,
 };
 
+static void replace_if(uint64_t *setting, uint64_t option, bool is_given) {
+    *setting = is_given ? option : *setting;
+}
+
 /* What the file says, and what the options say instead. */
 static int read_settings(struct cli *cli, const struct serve_options *options, const struct data *data,
                          struct settings *settings) {
@@ -34,28 +38,16 @@ static int read_settings(struct cli *cli, const struct serve_options *options, c
     if (options->address != NULL) {
         settings->http_address = bytes_of_string(options->address);
     }
-    if (options->http != NOT_GIVEN) {
-        settings->http_port = options->http;
-    }
-    if (options->port != NOT_GIVEN) {
-        settings->ring_port = options->port;
-    }
-    if (options->capacity > 0) {
-        settings->ring_capacity = options->capacity;
-    }
-    if (options->upload_limit > 0) {
-        settings->ring_upload = options->upload_limit;
-    }
-    if (options->download_limit > 0) {
-        settings->ring_download = options->download_limit;
-    }
+    replace_if(&settings->http_port, options->http, options->http != NOT_GIVEN);
+    replace_if(&settings->ring_port, options->port, options->port != NOT_GIVEN);
+    replace_if(&settings->ring_capacity, options->capacity, options->capacity > 0);
+    replace_if(&settings->ring_upload, options->upload_limit, options->upload_limit > 0);
+    replace_if(&settings->ring_download, options->download_limit, options->download_limit > 0);
+    replace_if(&settings->proxy_timeout_us, options->proxy_timeout_us, options->proxy_timeout_us > 0);
     if (options->keep != SERVE_KEEP_NOT_GIVEN) {
         settings->ring_keep = options->keep;
     }
     settings->crawl_allow_private = settings->crawl_allow_private || options->allow_private;
-    if (options->proxy_timeout_us > 0) {
-        settings->proxy_timeout_us = options->proxy_timeout_us;
-    }
     settings->proxy_intercept = settings->proxy_intercept || options->proxy_intercept;
     settings->proxy_archive = settings->proxy_archive || options->proxy_archive;
     return CLI_DONE;

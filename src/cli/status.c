@@ -1,6 +1,3 @@
-#include <jansson.h>
-#include <stdlib.h>
-
 #include "base/json.h"
 #include "base/value.h"
 #include "cli/ask.h"
@@ -15,66 +12,24 @@ struct status_options {
 
 /* ---- for people ---- */
 
-static const json_t *member(const json_t *status, const char *section, const char *name) {
-    return json_object_get(json_object_get(status, section), name);
-}
-
-static double real(const json_t *status, const char *section, const char *name) {
-    return json_number_value(member(status, section, name));
-}
-
-static void status_put_count(struct buf *line, const json_t *status, const char *section, const char *name) {
-    value_put_count(line, (uint64_t)real(status, section, name));
-}
-
-static void put_size(struct buf *line, const json_t *status, const char *section, const char *name) {
-    value_put_size(line, (uint64_t)real(status, section, name));
-}
-
-static void put_crawl(struct buf *line, const json_t *status) {
-    buf_put_string(line, "crawl    ");
-    status_put_count(line, status, "crawl", "jobs");
-    buf_put_format(line, " jobs open, %.1f documents/s, ", real(status, "crawl", "documents_per_second"));
-    put_size(line, status, "crawl", "received_bytes_per_second");
-    buf_put_string(line, "/s; ");
-    status_put_count(line, status, "crawl", "documents");
-    buf_put_string(line, " stored, ");
-    status_put_count(line, status, "crawl", "urls_waiting");
-    buf_put_string(line, " URLs waiting, ");
-    status_put_count(line, status, "crawl", "hosts_waiting");
-    buf_put_string(line, " of ");
-    status_put_count(line, status, "crawl", "hosts");
-    buf_put_string(line, " hosts waited for\n");
-}
-
-static void put_store(struct buf *line, const json_t *status) {
-    buf_put_string(line, "store    ");
-    status_put_count(line, status, "store", "captures");
-    buf_put_string(line, " captures, ");
-    put_size(line, status, "store", "bytes");
-    buf_put_format(line, "; a commit takes %.1f ms (sync %.1f ms), queue %.0f %%, ",
-                   real(status, "store", "commit_milliseconds"), real(status, "store", "sync_milliseconds"),
-                   real(status, "store", "queue_percent"));
-    put_size(line, status, "store", "free_bytes");
-    buf_put_string(line, " free\n");
-}
-
-static void put_rest(struct buf *line, const json_t *status) {
-    buf_put_string(line, "http     ");
-    status_put_count(line, status, "http", "requests");
-    buf_put_format(line, " requests, %.1f/s, half in %.1f ms, 99 of 100 in %.1f ms\n",
-                   real(status, "http", "requests_per_second"), real(status, "http", "p50_milliseconds"),
-                   real(status, "http", "p99_milliseconds"));
-    if (json_is_true(member(status, "search", "enabled"))) {
-        buf_put_string(line, "search   ");
-        status_put_count(line, status, "search", "documents");
-        buf_put_string(line, " pages, ");
-        status_put_count(line, status, "search", "left");
-        buf_put_string(line, " captures not yet read\n");
+static void put_sections(struct buf *out, const json_t *status) {
+    const json_t *search = json_object_get(status, "search");
+    ask_put(
+        out, json_object_get(status, "crawl"),
+        "crawl    {jobs:count} jobs open, {documents_per_second:1} documents/s, "
+        "{received_bytes_per_second:size}/s; {documents:count} stored, {urls_waiting:count} URLs waiting, "
+        "{hosts_waiting:count} of {hosts:count} hosts waited for\n");
+    ask_put(out, json_object_get(status, "store"),
+            "store    {captures:count} captures, {bytes:size}; a commit takes {commit_milliseconds:1} ms "
+            "(sync {sync_milliseconds:1} ms), queue {queue_percent:0} %, {free_bytes:size} free\n");
+    ask_put(out, json_object_get(status, "http"),
+            "http     {requests:count} requests, {requests_per_second:1}/s, half in {p50_milliseconds:1} ms, "
+            "99 of 100 in {p99_milliseconds:1} ms\n");
+    if (json_is_true(json_object_get(search, "enabled"))) {
+        ask_put(out, search, "search   {documents:count} pages, {left:count} captures not yet read\n");
     }
-    buf_put_string(line, "process  ");
-    put_size(line, status, "process", "memory_bytes");
-    buf_put_format(line, ", %.0f %% of a processor\n", real(status, "process", "cpu_percent"));
+    ask_put(out, json_object_get(status, "process"),
+            "process  {memory_bytes:size}, {cpu_percent:0} % of a processor\n");
 }
 
 static void put_slow(struct buf *line, const json_t *status) {
@@ -82,18 +37,15 @@ static void put_slow(struct buf *line, const json_t *status) {
     buf_put_string(line,
                    json_array_size(slow) == 0 ? "\nNothing is held up.\n" : "\nWhat is slow, and why:\n");
     for (size_t i = 0; i < json_array_size(slow); i++) {
-        const char *text = json_string_value(json_object_get(json_array_get(slow, i), "text"));
-        buf_put_format(line, "  %s\n", text != NULL ? text : "");
+        ask_put(line, json_array_get(slow, i), "  {text}\n");
     }
 }
 
 static void status_print_status(struct buf *out, const struct node_file *node, const json_t *status) {
     buf_put_format(out, "node     %s, process %jd, up ", node->url, (intmax_t)node->pid);
-    value_put_duration(out, (uint64_t)(json_number_value(json_object_get(status, "uptime_seconds")) * 1e6));
+    value_put_duration(out, (uint64_t)(ask_number(status, "uptime_seconds") * 1e6));
     buf_put_string(out, "\n");
-    put_crawl(out, status);
-    put_store(out, status);
-    put_rest(out, status);
+    put_sections(out, status);
     put_slow(out, status);
 }
 
