@@ -303,6 +303,13 @@ static enum err start_http(struct node *node, struct err_detail *detail) {
         .check_context = node->admin,
     };
     enum err err = http_server_start(&http, &node->http, detail);
+    if (err == ERR_OK && http_server_connections_max(node->http) < http.connections_max) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "http.connections is %u, but the limit of open files (ulimit -n) allows %u connections",
+                 http.connections_max, http_server_connections_max(node->http));
+        node_note(node, text);
+    }
     if (err == ERR_OK) {
         err = monitor_run(node->work.monitor, node->http);
     }
