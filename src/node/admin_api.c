@@ -113,9 +113,9 @@ static void put_mirrors(void *context, struct buf *out) {
     ring_services_put_mirrors(work->services, out);
 }
 
-static void get_crowd(void *context, struct arena *arena, struct crowd_view *ret_crowd) {
+static void show_crowd(void *context, struct arena *arena, struct sheet *sheet) {
     const struct admin_api *work = context;
-    ring_services_view_crowd(work->services, arena, ret_crowd);
+    ring_services_show_crowd(work->services, arena, sheet);
 }
 
 static size_t list_mirrors(void *context, struct arena *arena, struct mirror_view **ret_mirrors) {
@@ -202,7 +202,7 @@ const struct admin_pages_table admin_api_table = {
     .put_ring = put_ring,
     .get_ring = get_ring,
     .put_crowd = put_crowd,
-    .get_crowd = get_crowd,
+    .show_crowd = show_crowd,
     .put_mirrors = put_mirrors,
     .list_mirrors = list_mirrors,
     .show_groups = show_groups,

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "net/datagram.h"
 #include "node/ring_services_state.h"
+#include "replay/site/fill.h"
 #include "store/access/access.h"
 
 enum { HOT_MAX = 20, HOT_SIZE_MAX = 4 << 20 };
@@ -208,7 +209,7 @@ const struct crowd_parts *ring_services_crowd(const struct ring_services *ring_s
 
 static void crowd_put_hot(struct offers *offers, struct json *json) {
     struct arena arena;
-    struct crowd_view_hot *hot;
+    struct offers_wanted *hot;
     arena_init(&arena, HOT_SIZE_MAX);
     size_t count = offers_hot(offers, HOT_MAX, &arena, &hot);
     json_open_list(json, "hot");
@@ -226,8 +227,8 @@ static void crowd_put_hot(struct offers *offers, struct json *json) {
 }
 
 static void put_offers(struct ring_services *ring_services, struct json *json) {
-    struct crowd_view_offers offers;
-    struct crowd_view_obtained obtained;
+    struct offers_stat offers;
+    struct crowd_reader_stat obtained;
     offers_stat(ring_services->offers, &offers);
     crowd_reader_stat(ring_services->crowd_reader, &obtained);
     json_open(json, "offers");
@@ -255,18 +256,51 @@ void ring_services_put_crowd(struct ring_services *ring_services, struct buf *ou
     json_end(&json);
 }
 
-void ring_services_view_crowd(struct ring_services *ring_services, struct arena *arena,
-                              struct crowd_view *ret_crowd) {
-    struct crowd_view_hot *hot;
-    *ret_crowd = (struct crowd_view){0};
+static void show_facts(const struct ring_services *ring_services, const struct crowd_counters *crowd,
+                       struct sheet *sheet) {
+    struct offers_stat offers;
+    struct crowd_reader_stat obtained;
+    offers_stat(ring_services->offers, &offers);
+    crowd_reader_stat(ring_services->crowd_reader, &obtained);
+    FILL(
+        sheet,
+        "<dl class=facts>\n<dt>Searches of this node</dt><dd>{count} begun, {count} found, {count} without "
+        "success</dd>\n<dt>Queries of others</dt><dd>{count} received, {count} answered, {count} copies sent "
+        "on, {count} refused as too many from one node</dd>\n<dt>Handed on</dt><dd>{count} captures, {size}; "
+        "{count} times sent to other nodes that have it</dd>\n<dt>Offered</dt><dd>{count} captures that were "
+        "read here, {size}</dd>\n<dt>Obtained</dt><dd>{count} captures, {size}; {count} refused as "
+        "false</dd>\n<dt>Shuffles</dt><dd>{count} of ours, {count} of others, {count} neighbours dropped as "
+        "silent</dd>\n</dl>\n",
+        {.number = crowd->searches_count}, {.number = crowd->found_count}, {.number = crowd->lost_count},
+        {.number = crowd->queries_count}, {.number = crowd->hits_count}, {.number = crowd->forwarded_count},
+        {.number = crowd->limited_count}, {.number = offers.given_count}, {.number = offers.given_size},
+        {.number = offers.referred_count}, {.number = offers.count}, {.number = offers.size},
+        {.number = obtained.obtained_count}, {.number = obtained.obtained_size},
+        {.number = obtained.false_count}, {.number = crowd->shuffled_count}, {.number = crowd->served_count},
+        {.number = crowd->silent_count});
+}
+
+void ring_services_show_crowd(struct ring_services *ring_services, struct arena *arena, struct sheet *sheet) {
+    struct crowd_counters counters;
+    struct offers_wanted *hot;
     if (!has_crowd(ring_services)) {
         return;
     }
-    crowd_driver_view(ring_services->crowd_driver, arena, ret_crowd);
-    offers_stat(ring_services->offers, &ret_crowd->offers);
-    crowd_reader_stat(ring_services->crowd_reader, &ret_crowd->obtained);
-    ret_crowd->hot_count = offers_hot(ring_services->offers, HOT_MAX, arena, &hot);
-    ret_crowd->hot = hot;
+    sheet_html(sheet, "<h2 id=crowd>Crowd</h2>\n<section id=crowd-live>\n"); /* web/ring.js reads it again */
+    crowd_driver_show(ring_services->crowd_driver, sheet, &counters);
+    show_facts(ring_services, &counters, sheet);
+    size_t count = offers_hot(ring_services->offers, HOT_MAX, arena, &hot);
+    sheet_html(sheet, "<h3>Wanted most</h3>\n");
+    sheet_table_begin(sheet, "Captures that others asked this node for most");
+    sheet_html(sheet, "<thead><tr><th class=grow>URL<th class=number>Asked for<th class=number>Given<th "
+                      "class=number>Size\n<tbody>");
+    for (size_t i = 0; i < count; i++) {
+        FILL(sheet, "<tr><td>{text}<td class=number>{count}<td class=number>{count}<td class=number>{size}\n",
+             {.text = hot[i].url}, {.number = hot[i].asked_count}, {.number = hot[i].given_count},
+             {.number = hot[i].size});
+    }
+    sheet_table_end(sheet);
+    sheet_html(sheet, "</section>\n");
 }
 
 /* ---- the transport ---- */

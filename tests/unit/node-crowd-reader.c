@@ -332,7 +332,7 @@ static uint8_t *make_large(struct fixture *fixture) {
 static void a_capture_comes_and_is_offered_here_too(void **state) {
     struct fixture *fixture = *state;
     struct obtained obtained;
-    struct crowd_view_obtained stat;
+    struct crowd_reader_stat stat;
     assert_int_equal(obtain(fixture, &obtained), ERR_NOT_FOUND);
     add_holder(fixture, 3, &fixture->sample);
     assert_int_equal(obtain(fixture, &obtained), ERR_OK);
@@ -603,7 +603,7 @@ static void a_crowd_is_served_by_itself(void **state) {
     struct fixture *fixture = *state;
     struct asker askers[NODES_COUNT];
     pthread_t threads[NODES_COUNT];
-    struct crowd_view_offers stat;
+    struct offers_stat stat;
     add_holder(fixture, 1, &fixture->sample);
     for (unsigned i = 2; i < NODES_COUNT; i++) {
         askers[i] = (struct asker){.fixture = fixture, .index = i};

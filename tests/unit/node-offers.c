@@ -84,7 +84,7 @@ static size_t find(struct fixture *fixture, const struct wish *wish, struct wish
 static void a_capture_is_kept_as_it_was(void **state) {
     struct fixture *fixture = *state;
     struct captured captured;
-    struct crowd_view_offers stat;
+    struct offers_stat stat;
     assert_int_equal(get(fixture, &fixture->sample.key, &captured), ERR_NOT_FOUND);
     sample_put(fixture->offers, &fixture->sample);
     sample_put(fixture->offers, &fixture->sample);
@@ -180,7 +180,7 @@ static void what_was_used_longest_ago_goes_first(void **state) {
     struct fixture *fixture = *state;
     static const char *const bodies[] = {"a", "b", "c", "d"};
     struct offers_sample samples[4];
-    struct crowd_view_offers stat;
+    struct offers_stat stat;
     fixture->config.count_max = 3;
     reopen(fixture);
     for (int i = 0; i < 4; i++) {
@@ -287,7 +287,7 @@ static void what_is_no_offer_is_removed(void **state) {
     char path[SCRATCH_PATH_SIZE];
     char other[SCRATCH_PATH_SIZE];
     struct ringkey key = fixture->sample.key;
-    struct crowd_view_offers stat;
+    struct offers_stat stat;
     sample_put(fixture->offers, &fixture->sample);
     fclose(fopen(scratch_path(fixture->root, "crowd/noise", path), "w"));
     assert_int_equal(symlink("/etc/passwd", scratch_path(fixture->root, "crowd/link", path)), 0);
@@ -354,7 +354,7 @@ static struct captures_answer ask(struct fixture *fixture, uint8_t number, uint6
 /* Four get it; the others are told who these are, until their time is over. */
 static void a_few_are_served_and_named_to_the_others(void **state) {
     struct fixture *fixture = *state;
-    struct crowd_view_offers stat;
+    struct offers_stat stat;
     assert_false(ask(fixture, 1, 0, 4096).is_there);
     sample_put(fixture->offers, &fixture->sample);
     for (uint8_t i = 1; i <= 4; i++) {
@@ -471,7 +471,7 @@ static void hot_ones_are_listed(void **state) {
     struct wish wish = sample_wish(&fixture->sample, WISH_URL);
     struct wish rare = sample_wish(&other, WISH_URL);
     struct arena arena;
-    struct crowd_view_hot *hot;
+    struct offers_wanted *hot;
     arena_init(&arena, 1 << 16);
     for (int i = 0; i < 8; i++) {
         find(fixture, &wish, &first);

@@ -143,7 +143,7 @@ static void what_was_read_is_offered(void **state) {
     struct fixture *fixture = *state;
     struct ring_reader *backend = (struct ring_reader *)fixture->backend;
     struct reader reader;
-    struct crowd_view_offers stat;
+    struct offers_stat stat;
     struct document document = fixture_document("http://example.org/a", 10, BYTES("ten"));
     fixture_put_at(fixture, 1, &document);
     fixture->nodes[2].is_current = false;

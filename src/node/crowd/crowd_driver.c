@@ -12,6 +12,7 @@
 #include "node/crowd/crowd_driver_state.h"
 #include "node/transport/ring_files.h"
 #include "node/transport/transport.h"
+#include "replay/site/sheet.h"
 
 /* ---- nodes that did not give what they had offered ---- */
 
@@ -637,31 +638,42 @@ void crowd_driver_put(struct crowd_driver *driver, struct json *json) {
     pthread_mutex_unlock(&driver->lock);
 }
 
-void crowd_driver_view(struct crowd_driver *driver, struct arena *arena, struct crowd_view *view) {
+/* This node in the middle, its neighbours in two columns beside it, so that no label hides another. */
+static void show_figure(const struct crowd_driver *driver, struct sheet *sheet) {
+    enum { WIDTH = 640, AWAY = 110, ROW_HEIGHT = 22, LABEL_GAP = 12 };
+    size_t count = driver->neighbours_count;
+    size_t left_count = count / 2;
+    int height = (int)(count - left_count + 1) * ROW_HEIGHT;
+    sheet_format(
+        sheet,
+        "<figure><svg class=ring viewBox=\"0 0 %d %d\" role=img aria-label=\"%zu neighbours of this node\">",
+        WIDTH, height, count);
+    for (size_t i = 0; i < count; i++) {
+        char address[ADDRESS_TEXT_SIZE_MAX];
+        bool is_left = i < left_count;
+        size_t rows_count = is_left ? left_count : count - left_count;
+        size_t row = is_left ? i : i - left_count;
+        int x = is_left ? WIDTH / 2 - AWAY : WIDTH / 2 + AWAY;
+        int y = height * (int)(2 * row + 1) / (int)(2 * rows_count);
+        sheet_format(sheet, "<line class=finger x1=%d y1=%d x2=%d y2=%d />", WIDTH / 2, height / 2, x, y);
+        sheet_format(sheet, "<circle class=other cx=%d cy=%d r=5 /><text x=%d y=%d text-anchor=%s>%s</text>",
+                     x, y, x + (is_left ? -LABEL_GAP : LABEL_GAP), y + 4, is_left ? "end" : "start",
+                     address_format(&driver->neighbours[i].peer.address, address));
+    }
+    sheet_format(sheet, "<circle class=own cx=%d cy=%d r=8 /></svg></figure>\n", WIDTH / 2, height / 2);
+}
+
+void crowd_driver_show(struct crowd_driver *driver, struct sheet *sheet,
+                       struct crowd_counters *ret_counters) {
     const struct crowd_config *config = &driver->config.crowd;
     pthread_mutex_lock(&driver->lock);
-    const struct crowd_counters *counters = &driver->counters;
-    *view = (struct crowd_view){
-        .overlay = kinds[config->kind],
-        .part = parts[config->part],
-        .view_size = config->view_size > 0 ? config->view_size : CROWD_DRIVER_VIEW_SIZE,
-        .neighbours = arena_take_array(arena, driver->neighbours_count, sizeof *view->neighbours),
-        .searches_count = counters->searches_count,
-        .found_count = counters->found_count,
-        .lost_count = counters->lost_count,
-        .queries_count = counters->queries_count,
-        .hits_count = counters->hits_count,
-        .forwarded_count = counters->forwarded_count,
-        .limited_count = counters->limited_count,
-        .shuffled_count = counters->shuffled_count,
-        .served_count = counters->served_count,
-        .silent_count = counters->silent_count,
-    };
-    for (size_t i = 0; view->neighbours != NULL && i < driver->neighbours_count; i++) {
-        char address[ADDRESS_TEXT_SIZE_MAX];
-        const struct peer *peer = &driver->neighbours[i].peer;
-        view->neighbours[view->neighbours_count++] =
-            arena_text(arena, address_format(&peer->address, address));
-    }
+    sheet_format(sheet,
+                 "<p>A node that has read a capture hands it on to others. %zu of %u neighbours, chosen at "
+                 "random and exchanged again and again (<code>%s</code>); this node takes part as "
+                 "<code>%s</code>.\n",
+                 driver->neighbours_count, config->view_size > 0 ? config->view_size : CROWD_DRIVER_VIEW_SIZE,
+                 kinds[config->kind], parts[config->part]);
+    show_figure(driver, sheet);
+    *ret_counters = driver->counters;
     pthread_mutex_unlock(&driver->lock);
 }

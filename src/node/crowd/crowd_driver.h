@@ -18,7 +18,6 @@
 #include "protocol/crowd/crowd.h"
 #include "protocol/crowd/wish.h"
 #include "protocol/ring/ring.h"
-#include "replay/admin/crowd_view.h"
 
 struct crowd_driver;
 struct datagram_message;
@@ -99,7 +98,8 @@ void crowd_driver_beat(struct crowd_driver *driver);
 /* Append members of the object that /api/v1/crowd gives (docs/api.md): state, view, searches, counters. */
 void crowd_driver_put(struct crowd_driver *driver, struct json *json);
 
-/* The part of it that pages show, in the arena. */
-void crowd_driver_view(struct crowd_driver *driver, struct arena *arena, struct crowd_view *view);
+/* Write who the neighbours are, for the dashboard; the counters are for more of it. */
+struct sheet;
+void crowd_driver_show(struct crowd_driver *driver, struct sheet *sheet, struct crowd_counters *ret_counters);
 
 #endif

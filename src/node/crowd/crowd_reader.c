@@ -21,7 +21,7 @@ static const uint64_t SIZE_MAX_DEFAULT = UINT64_C(256) << 20;
 struct crowd_reader {
     struct crowd_reader_config config;
     pthread_mutex_t lock;
-    struct crowd_view_obtained stat; /* lock */
+    struct crowd_reader_stat stat; /* lock */
 };
 
 /* A capture that somebody offers. */
@@ -392,7 +392,7 @@ static enum err search(struct errand *errand, struct obtained *obtained, struct 
 
 static void reader_note(struct crowd_reader *reader, enum err err, const struct obtained *obtained) {
     pthread_mutex_lock(&reader->lock);
-    struct crowd_view_obtained *stat = &reader->stat;
+    struct crowd_reader_stat *stat = &reader->stat;
     stat->wanted_count++;
     stat->lost_count += err != ERR_OK;
     stat->own_count += err == ERR_OK && obtained->is_own;
@@ -428,7 +428,7 @@ enum err crowd_reader_get(struct crowd_reader_session *session, const struct wis
     return ERR_OK;
 }
 
-void crowd_reader_stat(struct crowd_reader *reader, struct crowd_view_obtained *ret_stat) {
+void crowd_reader_stat(struct crowd_reader *reader, struct crowd_reader_stat *ret_stat) {
     pthread_mutex_lock(&reader->lock);
     *ret_stat = reader->stat;
     pthread_mutex_unlock(&reader->lock);

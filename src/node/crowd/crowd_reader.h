@@ -70,6 +70,16 @@ enum err crowd_reader_get(struct crowd_reader_session *session, const struct wis
                           uint32_t timeout_ms, struct obtained *ret_obtained,
                           struct err_detail *detail) MUST_CHECK;
 
-void crowd_reader_stat(struct crowd_reader *reader, struct crowd_view_obtained *ret_stat);
+/* What it got from others. */
+struct crowd_reader_stat {
+    uint64_t wanted_count;
+    uint64_t own_count;
+    uint64_t obtained_count;
+    uint64_t obtained_size;
+    uint64_t lost_count;
+    uint64_t false_count; /* holders that gave something false */
+};
+
+void crowd_reader_stat(struct crowd_reader *reader, struct crowd_reader_stat *ret_stat);
 
 #endif

@@ -377,14 +377,14 @@ enum err offers_get(struct offers *offers, struct captures_session *session, con
 
 /* ---- for people ---- */
 
-void offers_stat(struct offers *offers, struct crowd_view_offers *ret_stat) {
+void offers_stat(struct offers *offers, struct offers_stat *ret_stat) {
     pthread_mutex_lock(&offers->lock);
     *ret_stat = offers->stat;
     pthread_mutex_unlock(&offers->lock);
 }
 
 size_t offers_hot(struct offers *offers, size_t count_max, struct arena *arena,
-                  struct crowd_view_hot **ret_hot) {
+                  struct offers_wanted **ret_hot) {
     struct offer *hottest[HOT_MAX];
     size_t count = 0;
     count_max = count_max < HOT_MAX ? count_max : HOT_MAX;
@@ -404,11 +404,11 @@ size_t offers_hot(struct offers *offers, size_t count_max, struct arena *arena,
             hottest[place] = offer;
         }
     }
-    struct crowd_view_hot *hot = arena_take_array(arena, count, sizeof *hot);
+    struct offers_wanted *hot = arena_take_array(arena, count, sizeof *hot);
     count = hot != NULL ? count : 0;
     for (size_t i = 0; i < count; i++) {
         struct offer *offer = hottest[i];
-        hot[i] = (struct crowd_view_hot){
+        hot[i] = (struct offers_wanted){
             .url = arena_copy(arena, bytes_of(offer->url, offer->url_size)),
             .title = arena_copy(arena, bytes_of(offer->url + offer->url_size, offer->title_size)),
             .time_us = ringkey_time_us(&offer->key),

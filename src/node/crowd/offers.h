@@ -22,9 +22,27 @@
 #include "base/clock.h"
 #include "node/captures/captures.h"
 #include "protocol/crowd/wish.h"
-#include "replay/admin/crowd_view.h"
 
 struct offers;
+
+/* A capture that others ask for. */
+struct offers_wanted {
+    struct bytes url;
+    struct bytes title;
+    int64_t time_us;
+    uint64_t size;
+    uint64_t asked_count;
+    uint64_t given_count;
+};
+
+/* What this node hands on. */
+struct offers_stat {
+    uint32_t count;
+    uint64_t size;
+    uint64_t given_count; /* captures given whole */
+    uint64_t given_size;
+    uint64_t referred_count;
+};
 
 /* 0 or NULL stands for the default in parentheses. */
 struct offers_config {
@@ -75,10 +93,10 @@ size_t offers_have(void *offers, struct bytes wish, uint8_t *memory);
 /* The same for this node itself: also where nothing is given, and not counted as asked for. */
 size_t offers_have_own(struct offers *offers, const struct wish *wish, struct ringkey out[WISH_FINDINGS_MAX]);
 
-void offers_stat(struct offers *offers, struct crowd_view_offers *ret_stat);
+void offers_stat(struct offers *offers, struct offers_stat *ret_stat);
 
 /* What others ask for most, the most wanted first, in the arena: how many. */
 size_t offers_hot(struct offers *offers, size_t count_max, struct arena *arena,
-                  struct crowd_view_hot **ret_hot);
+                  struct offers_wanted **ret_hot);
 
 #endif

@@ -74,7 +74,7 @@ struct offers {
     uint32_t newest;      /* slot + 1, by use */
     uint32_t oldest;
     uint32_t first_free;
-    struct crowd_view_offers stat;
+    struct offers_stat stat;
     struct buf words; /* of a wish */
 
     size_t review_slot; /* the next that offers_review() looks at */

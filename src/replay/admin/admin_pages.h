@@ -5,7 +5,6 @@
  * routes admin_pages_jobs.c        /save… /jobs /api/v1/jobs…     archive a page now, or a site again and
  * again admin_pages_dashboard.c   /dashboard                     what the node does, what is slow and why
  *      admin_pages_ring.c        its section on the ring: neighbours, copies, decrees
- *      admin_pages_crowd.c       its section on what nodes hand on to each other
  *      admin_pages_groups.c      its section on collections; /api/v1/groups…
  *      admin_pages_find.c        /api/v1/ring/lookup /api/v1/crowd/locate   questions that other nodes answer
  *
@@ -17,7 +16,6 @@
 
 #include "base/buf.h"
 #include "replay/admin/admin.h"
-#include "replay/admin/crowd_view.h"
 #include "replay/admin/job_view.h"
 #include "replay/admin/mirror_view.h"
 #include "replay/admin/node_status.h"
@@ -94,12 +92,13 @@ struct admin_pages_table {
     void (*put_ring)(void *context, struct buf *out);
     void (*get_ring)(void *context, struct arena *arena, struct ring_view *ret_ring);
     void (*put_crowd)(void *context, struct buf *out);
-    void (*get_crowd)(void *context, struct arena *arena, struct crowd_view *ret_crowd);
+    void (*show_crowd)(void *context, struct arena *arena,
+                       struct sheet *sheet); /* a section of the dashboard */
     void (*put_mirrors)(void *context, struct buf *out);
     size_t (*list_mirrors)(void *context, struct arena *arena, struct mirror_view **ret_mirrors);
 
     /* All groups if the name is empty. The picture of a topology is SVG or DOT. */
-    void (*show_groups)(void *context, struct sheet *sheet); /* the section of the dashboard */
+    void (*show_groups)(void *context, struct sheet *sheet); /* likewise */
     enum err (*put_groups)(void *context, struct bytes name, struct buf *out, struct err_detail *detail);
     enum err (*put_group_picture)(void *context, struct bytes name, bool is_dot, struct buf *out,
                                   struct err_detail *detail);

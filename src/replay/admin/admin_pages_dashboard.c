@@ -170,7 +170,7 @@ static void put_dashboard(struct sheet *sheet, const struct admin_pages *admin_p
     sheet_script(sheet, "dashboard.js");
     put_slow(sheet, status);
     admin_pages_put_ring(sheet, admin_pages, arena);
-    admin_pages_put_crowd(sheet, admin_pages, arena);
+    admin_pages->table->show_crowd(admin_pages->context, arena, sheet);
     admin_pages->table->show_groups(admin_pages->context, sheet);
     admin_pages_put_mirrors(sheet, admin_pages, arena);
     sheet_html(sheet, "<div class=cards>\n");

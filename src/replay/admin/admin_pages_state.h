@@ -59,9 +59,8 @@ void admin_pages_dashboard(struct http_request *request);
 void admin_pages_groups(struct http_request *request);
 void admin_pages_group_picture(struct http_request *request);
 
-/* Sections of the dashboard; nothing for a node that has no ring, crowd or collections. */
+/* Sections of the dashboard; nothing for a node that has no ring or collections. */
 void admin_pages_put_ring(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena);
-void admin_pages_put_crowd(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena);
 void admin_pages_put_mirrors(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena);
 
 #endif
