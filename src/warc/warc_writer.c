@@ -1,12 +1,8 @@
 #include "warc/warc_writer.h"
 
-#include <stdlib.h>
-
 #include "base/hex.h"
 #include "base/utc.h"
 #include "web/type/mime_type.h"
-
-enum { PIECE_SIZE = 64 << 10 };
 
 static const char record_end[] = "\r\n\r\n";
 
@@ -24,9 +20,6 @@ enum err warc_writer_init(struct warc_writer *writer, struct sink *sink, uint64_
     if (err == ERR_OK) {
         err = sha256_init(&writer->payload_hash);
     }
-    if (err == ERR_OK && (writer->piece = malloc(PIECE_SIZE)) == NULL) {
-        err = ERR_MEMORY;
-    }
     if (err != ERR_OK) {
         warc_writer_done(writer);
     }
@@ -39,8 +32,6 @@ void warc_writer_done(struct warc_writer *writer) {
     buf_done(&writer->head);
     sha256_done(&writer->block_hash);
     sha256_done(&writer->payload_hash);
-    free(writer->piece);
-    writer->piece = NULL;
 }
 
 void warc_writer_resume(struct warc_writer *writer, uint64_t offset) {
@@ -49,7 +40,7 @@ void warc_writer_resume(struct warc_writer *writer, uint64_t offset) {
 }
 
 static uint64_t block_size(const struct warc_draft *draft) {
-    return draft->head.size + (draft->source != NULL ? draft->source_size : draft->body.size);
+    return draft->head.size + draft->body.size;
 }
 
 static struct bytes content_type(const struct warc_draft *draft) {
@@ -108,7 +99,6 @@ static bool are_fields_sound(const struct warc_draft *draft) {
 
 static enum err check_draft(const struct warc_draft *draft, struct err_detail *detail) {
     ASSERT(draft->type != WARC_TYPE_UNKNOWN);
-    ASSERT(draft->source == NULL || source_can_seek(draft->source));
     const char *type = warc_type_name(draft->type);
     bool has_uri = draft->target_uri.size > 0;
     if (!are_fields_sound(draft)) {
@@ -135,84 +125,44 @@ static enum err check_draft(const struct warc_draft *draft, struct err_detail *d
     return ERR_OK;
 }
 
-/* The next piece of the draft's source, which must have that much. */
-static enum err read_source(struct warc_writer *writer, const struct warc_draft *draft, uint64_t left,
-                            struct bytes *ret_piece, struct err_detail *detail) {
-    size_t size = left < PIECE_SIZE ? (size_t)left : PIECE_SIZE;
-    size_t got = 0;
-    enum err err = source_read(draft->source, writer->piece, size, &got, detail);
-    if (err == ERR_OK && got == 0) {
-        err = err_set(detail, ERR_TRUNCATED, "the body ends %llu bytes early", (unsigned long long)left);
-    }
-    *ret_piece = bytes_of(writer->piece, got);
-    return err;
-}
-
-static void hash_payload(struct warc_writer *writer, struct bytes piece) {
-    struct bytes part;
-    while (payload_next(&writer->payload, &piece, &part)) {
-        sha256_update(&writer->payload_hash, part);
-    }
-}
-
-static void hash_piece(struct warc_writer *writer, bool wants_payload, struct bytes piece) {
-    sha256_update(&writer->block_hash, piece);
-    if (wants_payload) {
-        hash_payload(writer, piece);
-    }
-}
-
-/* First reading: both digests. */
-static enum err hash_block(struct warc_writer *writer, const struct warc_draft *draft,
-                           struct warc_written *written, struct err_detail *detail) {
-    bool wants_payload = has_payload(draft) && draft->payload_sha256 == NULL;
+static void hash_block(struct warc_writer *writer, const struct warc_draft *draft,
+                       struct warc_written *written) {
+    bool is_known = draft->payload_sha256 != NULL;
+    bool wants_payload = has_payload(draft) && !is_known;
     struct mime_type type;
     bool is_http = mime_type_extract(&type, content_type(draft)) && mime_type_is(&type, "application/http");
-    if (has_payload(draft) && draft->payload_sha256 != NULL && !is_http) {
-        /* The payload is the block: nothing is hashed twice. */
+    written->has_payload_sha256 = wants_payload || is_known;
+    if (is_known) {
         memcpy(written->payload_sha256, draft->payload_sha256, SHA256_SIZE);
+    }
+    if (has_payload(draft) && is_known && !is_http) {
+        /* The payload is the block: nothing is hashed twice. */
         memcpy(written->block_sha256, draft->payload_sha256, SHA256_SIZE);
-        written->has_payload_sha256 = written->has_block_sha256 = true;
-        return ERR_OK;
+        written->has_block_sha256 = true;
+        return;
     }
     if (draft->is_block_digest_optional && !wants_payload) {
-        written->has_payload_sha256 = draft->payload_sha256 != NULL;
-        if (written->has_payload_sha256) {
-            memcpy(written->payload_sha256, draft->payload_sha256, SHA256_SIZE);
-        }
-        return ERR_OK;
+        return;
     }
+    struct bytes pieces[] = {draft->head, draft->body};
+    struct bytes part;
     sha256_start(&writer->block_hash);
     sha256_start(&writer->payload_hash);
     payload_start(&writer->payload, is_http);
-    hash_piece(writer, wants_payload, draft->head);
-    if (draft->source == NULL) {
-        hash_piece(writer, wants_payload, draft->body);
-    } else {
-        enum err err = source_seek(draft->source, draft->source_offset, detail);
-        for (uint64_t left = draft->source_size; err == ERR_OK && left > 0;) {
-            struct bytes piece;
-            err = read_source(writer, draft, left, &piece, detail);
-            hash_piece(writer, wants_payload, piece);
-            left -= piece.size;
-        }
-        if (err != ERR_OK) {
-            return err;
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        sha256_update(&writer->block_hash, pieces[i]);
+        while (wants_payload && payload_next(&writer->payload, &pieces[i], &part)) {
+            sha256_update(&writer->payload_hash, part);
         }
     }
-    struct bytes part;
     if (wants_payload && payload_finish(&writer->payload, &part)) {
         sha256_update(&writer->payload_hash, part);
     }
     sha256_finish(&writer->block_hash, written->block_sha256);
     written->has_block_sha256 = true;
-    written->has_payload_sha256 = wants_payload || draft->payload_sha256 != NULL;
     if (wants_payload) {
         sha256_finish(&writer->payload_hash, written->payload_sha256);
-    } else if (draft->payload_sha256 != NULL) {
-        memcpy(written->payload_sha256, draft->payload_sha256, SHA256_SIZE);
     }
-    return ERR_OK;
 }
 
 static void warc_put_field(struct buf *head, const char *name, struct bytes value) {
@@ -248,7 +198,6 @@ static void put_revisit(struct buf *head, const struct warc_draft *draft) {
     warc_put_field(head, "WARC-Profile",
                    is_identical ? BYTES("http://netpreserve.org/warc/1.1/revisit/identical-payload-digest")
                                 : BYTES("http://netpreserve.org/warc/1.1/revisit/server-not-modified"));
-    put_id(head, "WARC-Refers-To", draft->refers_to);
     warc_put_field(head, "WARC-Refers-To-Target-URI", draft->refers_to_target_uri);
     put_date(head, "WARC-Refers-To-Date", draft->refers_to_date_us);
     if (is_identical && draft->truncated.size == 0) {
@@ -267,7 +216,6 @@ static void warc_put_head(struct warc_writer *writer, const struct warc_draft *d
     warc_put_field(head, "WARC-Target-URI", draft->target_uri);
     warc_put_field(head, "WARC-IP-Address", draft->ip_address);
     put_id(head, "WARC-Concurrent-To", draft->concurrent_to);
-    put_id(head, "WARC-Warcinfo-ID", draft->warcinfo_id);
     warc_put_field(head, "WARC-Filename", draft->filename);
     if (draft->type == WARC_TYPE_REVISIT) {
         put_revisit(head, draft);
@@ -291,25 +239,6 @@ static void warc_put_head(struct warc_writer *writer, const struct warc_draft *d
     buf_put_string(head, record_end);
 }
 
-/* Second reading: the bytes. */
-static enum err write_block(struct warc_writer *writer, const struct warc_draft *draft,
-                            struct err_detail *detail) {
-    enum err err = pack_write(&writer->pack, draft->head, detail);
-    if (err != ERR_OK || draft->source == NULL) {
-        return err == ERR_OK ? pack_write(&writer->pack, draft->body, detail) : err;
-    }
-    err = source_seek(draft->source, draft->source_offset, detail);
-    for (uint64_t left = draft->source_size; err == ERR_OK && left > 0;) {
-        struct bytes piece;
-        err = read_source(writer, draft, left, &piece, detail);
-        if (err == ERR_OK) {
-            err = pack_write(&writer->pack, piece, detail);
-        }
-        left -= piece.size;
-    }
-    return err;
-}
-
 static enum err write_record(struct warc_writer *writer, const struct warc_draft *draft, uint64_t *ret_length,
                              struct err_detail *detail) {
     uint64_t size = writer->head.size + block_size(draft) + sizeof record_end - 1;
@@ -318,7 +247,10 @@ static enum err write_record(struct warc_writer *writer, const struct warc_draft
         err = pack_write(&writer->pack, buf_bytes(&writer->head), detail);
     }
     if (err == ERR_OK) {
-        err = write_block(writer, draft, detail);
+        err = pack_write(&writer->pack, draft->head, detail);
+    }
+    if (err == ERR_OK) {
+        err = pack_write(&writer->pack, draft->body, detail);
     }
     if (err == ERR_OK) {
         err = pack_write(&writer->pack, bytes_of_string(record_end), detail);
@@ -345,12 +277,10 @@ enum err warc_writer_put(struct warc_writer *writer, const struct warc_draft *dr
     }
     struct warc_written written = {.offset = writer->offset};
     enum err err = check_draft(draft, detail);
-    if (err == ERR_OK) {
-        err = hash_block(writer, draft, &written, detail);
-    }
     if (err != ERR_OK) {
         return err;
     }
+    hash_block(writer, draft, &written);
     struct warc_random random = {.fill = fill_from_writer, .context = writer};
     written.id = draft->id != NULL ? *draft->id : warc_id_make(&random);
     warc_put_head(writer, draft, &written);

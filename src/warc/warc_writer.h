@@ -4,8 +4,7 @@
  *      struct warc_draft draft = {.type = WARC_TYPE_RESPONSE, .date_us = now, .target_uri = uri, .body =
  * block}; err = warc_writer_put(&writer, &draft, &written, &detail);      written.offset, written.length
  *
- * One record becomes one gzip member or zstd frame. Block and payload digests are computed here (SHA-256), so
- * the block is read before its header can be written: from memory, or twice from a source that can seek.
+ * One record becomes one gzip member or zstd frame. Block and payload digests are computed here (SHA-256).
  *
  * The writer neither opens, syncs nor cuts files: it appends to a sink and counts. After a failed append it
  * refuses everything, because the sink may hold half a record, until the owner has cut the file back and
@@ -17,7 +16,6 @@
 #define MNEMON_WARC_WARC_WRITER_H
 
 #include "base/sha256.h"
-#include "base/source.h"
 #include "warc/pack.h"
 #include "warc/payload.h"
 #include "warc/warc_id.h"
@@ -39,19 +37,14 @@ struct warc_draft {
     struct bytes truncated;              /* why the block is not whole: length, time, disconnect */
     const struct warc_id *id;            /* NULL: a new one */
     const struct warc_id *concurrent_to; /* the other record of the capture */
-    const struct warc_id *warcinfo_id;
-    enum warc_revisit revisit;         /* revisit, with the next four */
-    struct bytes refers_to_target_uri; /* mandatory: readers resolve through it */
-    int64_t refers_to_date_us;         /* mandatory */
-    const struct warc_id *refers_to;   /* optional */
-    const uint8_t *payload_sha256;     /* mandatory for identical payload; else NULL: it is computed */
-    const struct field *fields;        /* any others */
+    enum warc_revisit revisit;           /* revisit, with the next three */
+    struct bytes refers_to_target_uri;   /* mandatory: readers resolve through it */
+    int64_t refers_to_date_us;           /* mandatory */
+    const uint8_t *payload_sha256;       /* mandatory for identical payload; else NULL: it is computed */
+    const struct field *fields;          /* any others */
     size_t fields_count;
     struct bytes head; /* the block is head, then body: an HTTP head may come from elsewhere than its body */
-    struct bytes body; /* from memory, or else */
-    struct source *source;  /* from a source that can seek: */
-    uint64_t source_offset; /* from here */
-    uint64_t source_size;   /* so many bytes */
+    struct bytes body;
     bool is_incompressible; /* an image, an archive */
     /* Leave the block digest out if only it would have to be computed: HTTP with a known payload digest,
      * and what has no payload. The checksum of the gzip member or zstd frame then is what protects the block.
@@ -82,7 +75,6 @@ struct warc_writer {
     struct payload payload;
     struct sha256 block_hash;
     struct sha256 payload_hash;
-    uint8_t *piece; /* of a source */
 };
 
 /* sink and random are borrowed; offset is the size of what the sink appends to. */
@@ -92,7 +84,7 @@ void warc_writer_done(struct warc_writer *writer);
 
 /*
  * Append a record. ERR_INVALID if the draft lacks something or holds line ends in a field; then nothing
- * was written. ERR_TRUNCATED if the source is shorter than it should be.
+ * was written.
  */
 enum err warc_writer_put(struct warc_writer *writer, const struct warc_draft *draft,
                          struct warc_written *ret_written, struct err_detail *detail) MUST_CHECK;

@@ -159,7 +159,6 @@ static void writes_revisits_that_readers_can_resolve(void **state) {
     draft.date_us += 60 * 1000000 + 250000;
     draft.body = bytes_of(NULL, 0);
     draft.payload_sha256 = first.payload_sha256;
-    draft.refers_to = &first.id;
     draft.refers_to_target_uri = page.target_uri;
     draft.refers_to_date_us = page.date_us;
     struct warc_written second = put(made, &draft);
@@ -229,13 +228,12 @@ static void put_all_kinds(struct made *made) {
     warc_put_info(&info, "software", BYTES("mnemon"));
     warc_put_info(&info, "operator", bytes_of(NULL, 0));
     warc_put_info(&info, "format", BYTES("WARC File Format 1.1"));
-    struct warc_written warcinfo = put(made, &(struct warc_draft){.type = WARC_TYPE_WARCINFO,
-                                                                  .date_us = date_us,
-                                                                  .filename = BYTES("a.warc.gz"),
-                                                                  .body = buf_bytes(&info)});
+    put(made, &(struct warc_draft){.type = WARC_TYPE_WARCINFO,
+                                   .date_us = date_us,
+                                   .filename = BYTES("a.warc.gz"),
+                                   .body = buf_bytes(&info)});
     buf_done(&info);
     struct warc_draft draft = page;
-    draft.warcinfo_id = &warcinfo.id;
     struct warc_written response = put(made, &draft);
     draft.concurrent_to = &response.id;
     draft.type = WARC_TYPE_REQUEST;
@@ -343,20 +341,15 @@ static void keeps_bodies_of_every_size_in_every_framing(void **state) {
         struct made *made = make((enum pack_framing)framing);
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             struct buf body;
-            struct source_memory memory;
             buf_init(&body, 16 << 20);
             fill_body(&body, sizes[i]);
-            source_memory_init(&memory, buf_bytes(&body));
             struct warc_draft draft = page;
             draft.body = buf_bytes(&body);
-            struct warc_written from_memory = put(made, &draft);
-            draft.body = bytes_of(NULL, 0);
-            draft.source = &memory.source;
-            draft.source_size = body.size;
+            struct warc_written usual = put(made, &draft);
             draft.is_incompressible = i % 2 == 0;
-            struct warc_written from_source = put(made, &draft);
-            assert_memory_equal(from_memory.block_sha256, from_source.block_sha256, SHA256_SIZE);
-            assert_memory_equal(from_memory.payload_sha256, from_source.payload_sha256, SHA256_SIZE);
+            struct warc_written stored = put(made, &draft);
+            assert_memory_equal(usual.block_sha256, stored.block_sha256, SHA256_SIZE);
+            assert_memory_equal(usual.payload_sha256, stored.payload_sha256, SHA256_SIZE);
             buf_done(&body);
         }
         struct buf trace;
@@ -370,24 +363,6 @@ static void keeps_bodies_of_every_size_in_every_framing(void **state) {
         buf_done(&trace);
         discard(made);
     }
-}
-
-static void refuses_a_source_that_is_too_short(void **state) {
-    (void)state;
-    struct made *made = make(PACK_GZIP);
-    struct source_memory memory;
-    struct warc_written written;
-    struct err_detail detail;
-    source_memory_init(&memory, BYTES("short"));
-    struct warc_draft draft = page;
-    draft.source = &memory.source;
-    draft.source_size = 6;
-    assert_int_equal(warc_writer_put(&made->writer, &draft, &written, &detail), ERR_TRUNCATED);
-    assert_int_equal(made->file.size, 0);
-    draft.source_offset = 1;
-    draft.source_size = 4;
-    put(made, &draft);
-    discard(made);
 }
 
 /* A sink that fails from the n-th append on. */
@@ -498,7 +473,6 @@ int main(void) {
         cmocka_unit_test(reads_back_every_kind_in_every_framing),
         cmocka_unit_test(finds_each_record_by_offset_and_length_alone),
         cmocka_unit_test(keeps_bodies_of_every_size_in_every_framing),
-        cmocka_unit_test(refuses_a_source_that_is_too_short),
         cmocka_unit_test(refuses_to_go_on_behind_a_torn_record),
         cmocka_unit_test(allocates_nothing_for_further_records),
         cmocka_unit_test(survives_failing_allocations),
