@@ -332,7 +332,7 @@ void volume_queue_item(struct volume *volume, struct volume_item *item) {
     pthread_mutex_unlock(&volume->lock);
 }
 
-void volume_await_item(struct volume_item *item) {
+static void commit_await_item(struct volume_item *item) {
     for (;;) {
         unsigned heard = bell_listen(item->bell);
         if (atomic_load(&item->is_done)) {
@@ -340,6 +340,17 @@ void volume_await_item(struct volume_item *item) {
         }
         bell_wait(item->bell, heard);
     }
+}
+
+enum err volume_run_item(struct volume *volume, struct volume_item *item, struct stored *ret_stored) {
+    volume_queue_item(volume, item);
+    commit_await_item(item);
+    enum err err = item->err;
+    if (err == ERR_OK && ret_stored != NULL) {
+        *ret_stored = item->stored;
+    }
+    volume_free_item(volume, item);
+    return err;
 }
 
 void volume_drain(struct volume *volume) {

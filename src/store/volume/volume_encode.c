@@ -60,7 +60,7 @@ static enum err encode_describe(struct volume_writer *writer, const struct volum
         .number = plan->number,
         .size = plan->payload_size,
         .time_us = document->time_us,
-        .uri_hash = volume_hash_uri(&writer->sha256, uri),
+        .uri_hash = volume_hash_uri(&writer->hasher.sha256, uri),
         .status = plan->status,
         .is_bare = plan->is_bare,
         .mends = plan->mends,
@@ -100,7 +100,7 @@ static bool encode_is_incompressible_type(struct bytes mime) {
  */
 static bool encode_is_incompressible(const struct volume_writer *writer, const struct volume_plan *plan) {
     bool is_encoded = plan->document->head.size > 0 &&
-                      fields_get(&writer->payload.head.fields, BYTES("Content-Encoding")).size > 0;
+                      fields_get(&writer->hasher.payload.head.fields, BYTES("Content-Encoding")).size > 0;
     return !plan->is_duplicate &&
            (is_encoded || encode_is_incompressible_type(mime_type_essence(&plan->type)));
 }
@@ -131,7 +131,7 @@ static enum err encode_find_origin(struct volume_writer *writer, const struct vo
         ret_origin->uri = buf_bytes(&writer->origin);
         return ERR_OK;
     }
-    if (original->origin_uri_hash == volume_hash_uri(&writer->sha256, urn)) {
+    if (original->origin_uri_hash == volume_hash_uri(&writer->hasher.sha256, urn)) {
         ret_origin->uri = urn;
         return ERR_OK;
     }

@@ -10,15 +10,6 @@ static bool mend_is_same_capture(const struct capture *a, const struct capture *
            memcmp(a->digest, b->digest, KEY_DIGEST_SIZE) == 0;
 }
 
-/* Queue the item, wait for it and give it back. */
-static enum err mend_run_item(struct volume *volume, struct volume_item *item) {
-    volume_queue_item(volume, item);
-    volume_await_item(item);
-    enum err err = item->err;
-    volume_free_item(volume, item);
-    return err;
-}
-
 /* ---- removal ---- */
 
 /* ERR_NOT_FOUND if no such capture is in the index. */
@@ -67,7 +58,7 @@ enum err volume_remove_capture(struct volume_writer *writer, const struct captur
         if (err != ERR_OK) {
             return err;
         }
-        err = mend_run_item(writer->volume, item);
+        err = volume_run_item(writer->volume, item, NULL);
     }
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
 }
@@ -114,7 +105,7 @@ static bool mend_is_plain_block(struct volume_writer *writer, const struct volum
     char urn[VOLUME_URN_SIZE];
     const struct block *block = &plan->look.block;
     return block->location.segment != 0 &&
-           block->origin_uri_hash == volume_hash_uri(&writer->sha256, volume_urn(plan->sha256, urn));
+           block->origin_uri_hash == volume_hash_uri(&writer->hasher.sha256, volume_urn(plan->sha256, urn));
 }
 
 /* Is the document readable, here or where the caller says? */
@@ -177,7 +168,7 @@ static enum err mend_repair_once(struct volume_writer *writer, const struct key 
     }
     item->look = plan.look;
     item->accepts_twin = false;
-    return mend_run_item(volume, item);
+    return volume_run_item(volume, item, NULL);
 }
 
 enum err volume_repair(struct volume_writer *writer, const struct key *key, const struct document *document,

@@ -180,8 +180,9 @@ void volume_queue_item(struct volume *volume, struct volume_item *item);
 /* Back without having been queued, or after its outcome was read. */
 void volume_free_item(struct volume *volume, struct volume_item *item);
 
-/* Until the item is committed or failed. */
-void volume_await_item(struct volume_item *item);
+/* Queue it, wait until it is committed or failed, and free it. ret_stored may be NULL. */
+enum err volume_run_item(struct volume *volume, struct volume_item *item,
+                         struct stored *ret_stored) MUST_CHECK;
 
 /* The digest of a payload's key: all bits of its SHA-256, or fewer in tests. */
 void volume_shorten(const struct volume *volume, const uint8_t sha256[KEY_DIGEST_SIZE],

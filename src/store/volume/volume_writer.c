@@ -7,52 +7,41 @@
 /* What a document without a type is, here and in the WARC record. */
 #define DEFAULT_TYPE "application/octet-stream"
 
-/* The payload's digest and size, from its bytes. Reads the head on the way. */
-static void writer_compute_sum(struct volume_writer *writer, struct volume_plan *plan) {
-    struct bytes pieces[2] = {plan->document->head, plan->document->body};
+/*
+ * The payload's digest and size; its head is read on the way. If they are known only the head is read, which
+ * may reach into the body where it has no end of its own.
+ */
+static void writer_find_sum(struct volume_writer *writer, const struct document *document,
+                            struct document_sum *ret_sum) {
+    struct payload *payload = &writer->hasher.payload;
+    if (document->sum == NULL) {
+        document_hasher_run(&writer->hasher, document, ret_sum);
+        return;
+    }
+    struct bytes pieces[2] = {document->head, document->body};
     struct bytes part;
-    sha256_start(&writer->sha256);
-    for (size_t i = 0; i < 2; i++) {
-        while (payload_next(&writer->payload, &pieces[i], &part)) {
-            sha256_update(&writer->sha256, part);
-            plan->payload_size += part.size;
-        }
+    payload_start(payload, document->head.size > 0);
+    for (size_t i = 0; i < 2 && !payload->is_in_body; i++) {
+        payload_next(payload, &pieces[i], &part);
     }
-    if (payload_finish(&writer->payload, &part)) {
-        sha256_update(&writer->sha256, part);
-        plan->payload_size += part.size;
+    if (!payload->is_in_body) {
+        payload_finish(payload, &part);
     }
-    sha256_finish(&writer->sha256, plan->sha256);
+    *ret_sum = *document->sum;
 }
 
-/* They are known: only the head is read, which may reach into the body where it has no end of its own. */
-static void writer_take_sum(struct volume_writer *writer, struct volume_plan *plan) {
-    struct bytes pieces[2] = {plan->document->head, plan->document->body};
-    struct bytes part;
-    for (size_t i = 0; i < 2 && !writer->payload.is_in_body; i++) {
-        payload_next(&writer->payload, &pieces[i], &part);
-    }
-    if (!writer->payload.is_in_body) {
-        payload_finish(&writer->payload, &part);
-    }
-    memcpy(plan->sha256, plan->document->sum->digest, sizeof plan->sha256);
-    plan->payload_size = plan->document->sum->size;
-}
-
-/* Signature, size, type and status. */
+/* Digest, size, type and status. */
 static void writer_study(struct volume_writer *writer, struct volume_plan *plan) {
     const struct document *document = plan->document;
     bool is_http = document->head.size > 0;
-    payload_start(&writer->payload, is_http);
-    if (document->sum != NULL) {
-        writer_take_sum(writer, plan);
-    } else {
-        writer_compute_sum(writer, plan);
-    }
+    struct document_sum sum;
+    writer_find_sum(writer, document, &sum);
+    memcpy(plan->sha256, sum.digest, sizeof plan->sha256);
+    plan->payload_size = sum.size;
     volume_shorten(writer->volume, plan->sha256, plan->digest);
-    plan->status = is_http ? writer->payload.head.status : 0;
+    plan->status = is_http ? writer->hasher.payload.head.status : 0;
     if (is_http) {
-        (void)http_type(&writer->payload.head.fields, &plan->type);
+        (void)http_type(&writer->hasher.payload.head.fields, &plan->type);
     } else {
         struct bytes type = document->content_type.size > 0 ? document->content_type : BYTES(DEFAULT_TYPE);
         (void)mime_type_extract(&plan->type, type);
@@ -69,21 +58,7 @@ static enum err writer_compare(struct volume_writer *writer, const struct volume
     if (err != ERR_OK) {
         return err;
     }
-    struct bytes pieces[2] = {plan->document->head, plan->document->body};
-    struct bytes part;
-    bool is_equal = true;
-    payload_start(&writer->payload, plan->document->head.size > 0);
-    for (size_t i = 0; i < 2; i++) {
-        while (payload_next(&writer->payload, &pieces[i], &part)) {
-            is_equal = is_equal && bytes_starts_with(stored, part);
-            stored = is_equal ? bytes_skip(stored, part.size) : stored;
-        }
-    }
-    if (payload_finish(&writer->payload, &part)) {
-        is_equal = is_equal && bytes_equal(stored, part);
-        stored = is_equal ? bytes_skip(stored, part.size) : stored;
-    }
-    *ret_is_equal = is_equal && stored.size == 0;
+    *ret_is_equal = document_hasher_equals(&writer->hasher, plan->document, stored);
     return ERR_OK;
 }
 
@@ -203,8 +178,7 @@ struct volume_writer *volume_writer_new(struct volume *volume) {
     canon_init(&writer->canon);
     buf_init(&writer->surt, URL_SIZE_MAX + 16);
     buf_init(&writer->origin, ORIGINS_URI_SIZE_MAX);
-    if (payload_init(&writer->payload) != ERR_OK || sha256_init(&writer->sha256) != ERR_OK ||
-        writer->reader == NULL) {
+    if (document_hasher_init(&writer->hasher) != ERR_OK || writer->reader == NULL) {
         volume_writer_free(writer);
         return NULL;
     }
@@ -215,8 +189,7 @@ void volume_writer_free(struct volume_writer *writer) {
     if (writer->reader != NULL) {
         volume_reader_free(writer->reader);
     }
-    payload_done(&writer->payload);
-    sha256_done(&writer->sha256);
+    document_hasher_done(&writer->hasher);
     canon_done(&writer->canon);
     buf_done(&writer->surt);
     buf_done(&writer->origin);
@@ -278,11 +251,7 @@ enum err volume_put(struct volume_writer *writer, const struct document *documen
         if (err != ERR_OK) {
             return err;
         }
-        volume_queue_item(writer->volume, item);
-        volume_await_item(item);
-        err = item->err;
-        *ret_stored = err == ERR_OK ? item->stored : *ret_stored;
-        volume_free_item(writer->volume, item);
+        err = volume_run_item(writer->volume, item, ret_stored);
     }
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
 }
@@ -338,10 +307,8 @@ enum err volume_remove(struct volume_writer *writer, const struct key *key, stru
     if (err != ERR_OK) {
         return err;
     }
-    volume_queue_item(writer->volume, item);
-    volume_await_item(item);
-    err = item->err == ERR_BUSY ? ERR_NOT_FOUND : item->err; /* no live block of that key any more */
-    volume_free_item(writer->volume, item);
+    err = volume_run_item(writer->volume, item, NULL);
+    err = err == ERR_BUSY ? ERR_NOT_FOUND : err; /* no live block of that key any more */
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
 }
 

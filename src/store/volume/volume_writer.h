@@ -9,9 +9,8 @@
 #ifndef MNEMON_STORE_VOLUME_VOLUME_WRITER_H
 #define MNEMON_STORE_VOLUME_VOLUME_WRITER_H
 
-#include "base/sha256.h"
+#include "store/document/document_hasher.h"
 #include "store/volume/volume_state.h"
-#include "warc/payload.h"
 #include "web/type/mime_type.h"
 #include "web/url/canon.h"
 
@@ -19,9 +18,8 @@ enum { VOLUME_URN_SIZE = 80 };
 
 struct volume_writer {
     struct volume *volume;
-    struct volume_reader *reader; /* to compare, and to learn what a duplicate is of */
-    struct payload payload;
-    struct sha256 sha256;
+    struct volume_reader *reader;  /* to compare, and to learn what a duplicate is of */
+    struct document_hasher hasher; /* its payload has the head of the document */
     struct canon canon;
     struct buf surt;
     struct buf origin; /* URI of what a duplicate is of */
