@@ -221,6 +221,19 @@ bool warc_record_is_start(struct bytes text) {
     return line_size < text.size && record_read_version(bytes_slice(text, 0, line_size), &major, &minor);
 }
 
+bool warc_record_split(struct warc_record *record, struct bytes all, struct buf *text,
+                       struct bytes *ret_block) {
+    size_t end = bytes_find(all, BYTES("\r\n\r\n"));
+    buf_clear(text);
+    if (end == all.size || buf_put(text, bytes_slice(all, 0, end + 4)) != ERR_OK ||
+        warc_record_parse(record, text->data, text->size, NULL) != ERR_OK ||
+        record->content_length > all.size - end - 4) {
+        return false;
+    }
+    *ret_block = bytes_slice(all, end + 4, end + 4 + (size_t)record->content_length);
+    return true;
+}
+
 bool warc_record_is_http(const struct warc_record *record) {
     struct mime_type type;
     return mime_type_extract(&type, record->content_type) && mime_type_is(&type, "application/http");

@@ -69,6 +69,13 @@ enum err warc_record_parse_arc(struct warc_record *record, struct bytes line, st
 bool warc_record_is_start(struct bytes text);
 bool warc_record_is_arc_start(struct bytes text);
 
+/*
+ * A whole record in memory: its header, which is copied to the text, and its block, a slice of the record.
+ * False if it is none.
+ */
+bool warc_record_split(struct warc_record *record, struct bytes all, struct buf *text,
+                       struct bytes *ret_block);
+
 /* Is the block an HTTP message? By Content-Type. */
 bool warc_record_is_http(const struct warc_record *record);
 

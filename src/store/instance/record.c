@@ -20,18 +20,11 @@ enum err record_read(struct record *record, struct instance_session *session, ui
     if (err != ERR_OK) {
         return err;
     }
-    size_t end = bytes_find(all, BYTES("\r\n\r\n"));
-    buf_clear(&record->text);
-    if (end < all.size) {
-        err = buf_put(&record->text, bytes_slice(all, 0, end + 4));
-    }
-    if (end == all.size || err != ERR_OK ||
-        warc_record_parse(&record->header, record->text.data, record->text.size, detail) != ERR_OK ||
-        record->header.content_length > all.size - end - 4) {
+    struct bytes block;
+    if (!warc_record_split(&record->header, all, &record->text, &block)) {
         return err_set(detail, ERR_CORRUPT, "segment %u, byte %ju: this is no record", location->segment,
                        (uintmax_t)location->offset);
     }
-    struct bytes block = bytes_slice(all, end + 4, end + 4 + (size_t)record->header.content_length);
     size_t head_size = warc_record_is_http(&record->header) ? record_split(&record->payload, block) : 0;
     record->head = bytes_slice(block, 0, head_size);
     record->body = bytes_skip(block, head_size);

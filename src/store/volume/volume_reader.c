@@ -300,42 +300,32 @@ static bool reader_skim_header(struct bytes head, struct volume_header *ret_head
     return has_length;
 }
 
-static enum err reader_parse_header(struct volume_reader *reader, struct bytes head,
-                                    struct volume_header *ret_header) {
-    buf_clear(&reader->head);
-    if (buf_put(&reader->head, head) != ERR_OK ||
-        warc_record_parse(&reader->parsed, reader->head.data, reader->head.size, NULL) != ERR_OK) {
-        return ERR_CORRUPT;
-    }
-    ret_header->content_length = reader->parsed.content_length;
-    ret_header->is_http = warc_record_is_http(&reader->parsed);
-    return ERR_OK;
-}
-
 /* The block of the record in reader->record. */
-static enum err reader_find_block(struct volume_reader *reader, struct volume_header *ret_header,
-                                  struct bytes *ret_block) {
+static enum err reader_find_block(struct volume_reader *reader, bool *ret_is_http, struct bytes *ret_block) {
     struct bytes record = reader->record;
     size_t end = bytes_find(record, BYTES("\r\n\r\n"));
-    if (end == record.size) {
+    struct volume_header header;
+    if (end < record.size && reader_skim_header(bytes_slice(record, 0, end + 4), &header)) {
+        struct bytes rest = bytes_skip(record, end + 4);
+        if (header.content_length > rest.size) {
+            return ERR_CORRUPT;
+        }
+        *ret_is_http = header.is_http;
+        *ret_block = bytes_slice(rest, 0, (size_t)header.content_length);
+        return ERR_OK;
+    }
+    if (!warc_record_split(&reader->parsed, record, &reader->head, ret_block)) {
         return ERR_CORRUPT;
     }
-    struct bytes head = bytes_slice(record, 0, end + 4);
-    enum err err =
-        reader_skim_header(head, ret_header) ? ERR_OK : reader_parse_header(reader, head, ret_header);
-    struct bytes rest = bytes_skip(record, end + 4);
-    if (err != ERR_OK || ret_header->content_length > rest.size) {
-        return ERR_CORRUPT;
-    }
-    *ret_block = bytes_slice(rest, 0, (size_t)ret_header->content_length);
+    *ret_is_http = warc_record_is_http(&reader->parsed);
     return ERR_OK;
 }
 
 /* The payload of the record: mostly one piece of it; put together where it came in chunks. */
 static enum err reader_find_document(struct volume_reader *reader, struct bytes *ret_document) {
     struct bytes block;
-    struct volume_header header;
-    enum err err = reader_find_block(reader, &header, &block);
+    bool is_http;
+    enum err err = reader_find_block(reader, &is_http, &block);
     if (err != ERR_OK) {
         return err;
     }
@@ -343,7 +333,7 @@ static enum err reader_find_document(struct volume_reader *reader, struct bytes 
     struct bytes part;
     size_t parts_count = 0;
     scratch_clear(&reader->document);
-    payload_start(&reader->payload, header.is_http);
+    payload_start(&reader->payload, is_http);
     while (payload_next(&reader->payload, &block, &part)) {
         if (parts_count == 1) {
             scratch_put(&reader->document, first);
@@ -427,28 +417,6 @@ enum err volume_get(struct volume_reader *reader, const struct key *key, struct 
 
 /* ---- whether a record is sound ---- */
 
-/* The record in reader->record, against the digests in its header. */
-static bool reader_fits_its_digests(struct volume_reader *reader, struct warc_check *check,
-                                    struct bytes record) {
-    size_t end = bytes_find(record, BYTES("\r\n\r\n"));
-    if (end == record.size) {
-        return false;
-    }
-    buf_clear(&reader->head);
-    if (buf_put(&reader->head, bytes_slice(record, 0, end + 4)) != ERR_OK ||
-        warc_record_parse(&reader->parsed, reader->head.data, reader->head.size, NULL) != ERR_OK) {
-        return false;
-    }
-    struct bytes block = bytes_skip(record, end + 4);
-    if (reader->parsed.content_length > block.size) {
-        return false;
-    }
-    warc_check_start(check, &reader->parsed);
-    warc_check_feed(check, bytes_slice(block, 0, (size_t)reader->parsed.content_length));
-    warc_check_finish(check);
-    return warc_check_is_good(check);
-}
-
 enum err volume_check_record(struct volume_reader *reader, const struct location *location,
                              bool *ret_is_sound) {
     struct bytes record;
@@ -464,7 +432,14 @@ enum err volume_check_record(struct volume_reader *reader, const struct location
     if (err != ERR_OK) {
         return err;
     }
-    *ret_is_sound = reader_fits_its_digests(reader, &check, record);
+    struct bytes block;
+    *ret_is_sound = warc_record_split(&reader->parsed, record, &reader->head, &block);
+    if (*ret_is_sound) {
+        warc_check_start(&check, &reader->parsed);
+        warc_check_feed(&check, block);
+        warc_check_finish(&check);
+        *ret_is_sound = warc_check_is_good(&check);
+    }
     warc_check_done(&check);
     return ERR_OK;
 }
