@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "base/hex.h"
-#include "base/map.h"
 #include "base/utc.h"
 #include "base/whole_file.h"
 #include "store/index/index_cursor.h"
@@ -26,11 +25,26 @@ struct finding {
     void *context;
 };
 
-struct record_key {
-    uint32_t segment;
-    uint32_t unused; /* no padding: keys are compared as bytes */
-    uint64_t offset;
-};
+/* The key of a set of records: no padding, since keys are compared as bytes. */
+_Static_assert(sizeof(struct location) == 16, "a location has no padding");
+
+void damage_set_init(struct map *set, size_t count_max) {
+    map_init(set, sizeof(struct location), 0, count_max, 1);
+}
+
+enum err damage_set_add(struct map *set, const struct location *location) {
+    struct location key = {.segment = location->segment, .offset = location->offset};
+    enum err err = map_reserve(set, set->count + 1);
+    if (err == ERR_OK) {
+        map_put(set, bytes_of(&key, sizeof key));
+    }
+    return err;
+}
+
+bool damage_set_has(const struct map *set, const struct location *location) {
+    struct location key = {.segment = location->segment, .offset = location->offset};
+    return map_get(set, bytes_of(&key, sizeof key)) != NULL;
+}
 
 static bool damage_is_damaged(const struct finding *finding, const struct location *location) {
     size_t low = 0;
@@ -48,16 +62,14 @@ static bool damage_is_damaged(const struct finding *finding, const struct locati
 }
 
 static enum err damage_tell_capture(struct finding *finding, struct capture *capture) {
-    struct record_key key = {.segment = capture->location.segment, .offset = capture->location.offset};
     bool is_live = false;
     enum err err = index_is_live(finding->index, capture, &is_live);
     if (err == ERR_OK && is_live) {
-        err = map_reserve(&finding->told, finding->told.count + 1);
+        err = damage_set_add(&finding->told, &capture->location);
     }
     if (err != ERR_OK || !is_live) {
         return err;
     }
-    map_put(&finding->told, bytes_of(&key, sizeof key));
     capture->volume = finding->volume;
     finding->visit(finding->context, capture);
     return ERR_OK;
@@ -87,9 +99,8 @@ static enum err damage_find_blocks(struct finding *finding) {
         return err;
     }
     while ((err = index_blocks_next(cursor, capture.digest, &capture.block_number, &block)) == ERR_OK) {
-        struct record_key key = {.segment = block.location.segment, .offset = block.location.offset};
         if (block.references > 0 && damage_is_damaged(finding, &block.location) &&
-            map_get(&finding->told, bytes_of(&key, sizeof key)) == NULL) {
+            !damage_set_has(&finding->told, &block.location)) {
             capture.location = block.location;
             finding->visit(finding->context, &capture);
         }
@@ -108,7 +119,7 @@ enum err damage_find(struct volume *volume, const struct damage_place *places, s
         .visit = visit,
         .context = context,
     };
-    map_init(&finding.told, sizeof(struct record_key), 0, TOLD_MAX, 1);
+    damage_set_init(&finding.told, TOLD_MAX);
     enum err err = damage_find_captures(&finding);
     if (err == ERR_OK) {
         err = damage_find_blocks(&finding);

@@ -13,6 +13,7 @@
 #ifndef MNEMON_STORE_VOLUME_DAMAGE_H
 #define MNEMON_STORE_VOLUME_DAMAGE_H
 
+#include "base/map.h"
 #include "store/volume/volume.h"
 
 enum { DAMAGE_LIST_SIZE_MAX = 16 << 20 };
@@ -33,6 +34,11 @@ typedef void damage_visit(void *context, const struct capture *capture);
  */
 enum err damage_find(struct volume *volume, const struct damage_place *places, size_t places_count,
                      damage_visit *visit, void *context, struct err_detail *detail) MUST_CHECK;
+
+/* A set of records, known by segment and offset; ended by map_done(). */
+void damage_set_init(struct map *set, size_t count_max);
+enum err damage_set_add(struct map *set, const struct location *location) MUST_CHECK;
+bool damage_set_has(const struct map *set, const struct location *location);
 
 /* Append the line of a capture, with its volume. What does not fit in the buffer is left out. */
 void damage_put_line(struct buf *list, const struct capture *capture);

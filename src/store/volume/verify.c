@@ -1,7 +1,7 @@
 #include "store/volume/verify.h"
 
-#include "base/map.h"
 #include "store/index/index_cursor.h"
+#include "store/volume/damage.h"
 #include "store/volume/follow.h"
 #include "store/volume/volume_state.h"
 #include "warc/warc_check.h"
@@ -20,12 +20,6 @@ struct verify {
     struct volume_reader *reader;
 };
 
-struct record_key {
-    uint32_t segment;
-    uint32_t unused; /* no padding: keys are compared as bytes */
-    uint64_t offset;
-};
-
 static void verify_tell_damage(struct verify *verify, const struct segment *segment, uint64_t offset,
                                const char *reason) {
     char name[SEGMENT_NAME_SIZE_MAX];
@@ -33,20 +27,6 @@ static void verify_tell_damage(struct verify *verify, const struct segment *segm
         verify->observer->damage(verify->observer->context,
                                  segment_name(segment->number, segment->framing, name), offset, reason);
     }
-}
-
-static enum err verify_remember(struct map *records, uint32_t segment, uint64_t offset) {
-    struct record_key key = {.segment = segment, .offset = offset};
-    enum err err = map_reserve(records, records->count + 1);
-    if (err == ERR_OK) {
-        map_put(records, bytes_of(&key, sizeof key));
-    }
-    return err;
-}
-
-static bool verify_has_record(const struct map *records, const struct location *location) {
-    struct record_key key = {.segment = location->segment, .offset = location->offset};
-    return map_get(records, bytes_of(&key, sizeof key)) != NULL;
 }
 
 /* Is all of the range known as damaged records that others have replaced? */
@@ -70,6 +50,7 @@ static void verify_tell_progress(const struct verify *verify, uint64_t offset) {
 static enum err verify_check_record(void *context, struct warc_reader *reader, struct err_detail *detail) {
     struct verify *verify = context;
     uint64_t offset = reader->record.offset;
+    struct location location = {.segment = verify->segment->number, .offset = offset};
     verify_tell_progress(verify, offset);
     enum err err = warc_check_read(&verify->check, reader, detail);
     if (err != ERR_OK) {
@@ -77,7 +58,7 @@ static enum err verify_check_record(void *context, struct warc_reader *reader, s
     }
     verify->report.records_count++;
     if (warc_check_is_good(&verify->check)) {
-        return verify_remember(&verify->records, verify->segment->number, offset);
+        return damage_set_add(&verify->records, &location);
     }
     if (!verify_is_mended(verify, offset, offset + reader->record.length)) {
         verify->report.damaged_count++;
@@ -127,7 +108,7 @@ static enum err verify_is_lost(struct verify *verify, const struct location *loc
                                const struct index_position *end, bool *ret_is_lost) {
     bool is_newer = location->segment > end->segment ||
                     (location->segment == end->segment && location->offset >= end->offset);
-    bool is_sound = is_newer || verify_has_record(&verify->records, location);
+    bool is_sound = is_newer || damage_set_has(&verify->records, location);
     enum err err = is_sound ? ERR_OK : volume_check_record(verify->reader, location, &is_sound);
     *ret_is_lost = !is_sound;
     return err;
@@ -150,7 +131,7 @@ static void verify_lose_block(struct verify *verify, const uint8_t digest[KEY_DI
                            "the index names a document here that is not readable");
         volume_release(segment);
     }
-    if (!verify_has_record(&verify->told, location)) {
+    if (!damage_set_has(&verify->told, location)) {
         verify_tell_capture(verify, &capture);
     }
 }
@@ -196,7 +177,7 @@ static enum err verify_check_captures(struct verify *verify, const struct index_
         if (err == ERR_OK && lost) {
             verify->report.captures_count++;
             verify_tell_capture(verify, &capture);
-            err = verify_remember(&verify->told, capture.location.segment, capture.location.offset);
+            err = damage_set_add(&verify->told, &capture.location);
         }
     }
     index_cursor_close(cursor);
@@ -224,8 +205,8 @@ static enum err verify_check_segments(struct verify *verify, const struct index_
 enum err verify_volume(struct volume *volume, const struct verify_observer *observer,
                        struct verify_report *ret_report, struct err_detail *detail) {
     struct verify verify = {.volume = volume, .observer = observer};
-    map_init(&verify.records, sizeof(struct record_key), 0, OFFSETS_MAX, 1);
-    map_init(&verify.told, sizeof(struct record_key), 0, OFFSETS_MAX, 1);
+    damage_set_init(&verify.records, OFFSETS_MAX);
+    damage_set_init(&verify.told, OFFSETS_MAX);
     struct index_position end = {0};
     enum err err = warc_check_init(&verify.check);
     verify.reader = volume_reader_new(volume);
