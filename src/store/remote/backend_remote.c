@@ -26,10 +26,9 @@ struct backend_remote {
     struct backend backend; /* first */
     struct remote_peer peer;
     struct remote_sender sender;
-    char *scratch_directory;
 };
 
-struct remote_session_remote {
+struct remote_session {
     struct backend_session session; /* first */
     struct backend_remote *backend;
     CURLM *multi;
@@ -39,14 +38,14 @@ struct remote_session_remote {
     struct scratch document; /* what remote_get() gave last */
 };
 
-static inline struct remote_session_remote *remote_session_remote(struct backend_session *session) {
-    return (struct remote_session_remote *)session;
+static struct remote_session *remote_of(struct backend_session *session) {
+    return (struct remote_session *)session;
 }
 
 /* ---- sessions ---- */
 
 static void remote_close_session(struct backend_session *generic) {
-    struct remote_session_remote *session = remote_session_remote(generic);
+    struct remote_session *session = remote_of(generic);
     remote_call_done(&session->call);
     scratch_done(&session->document);
     pack_payload_done(&session->pack_payload);
@@ -57,13 +56,13 @@ static void remote_close_session(struct backend_session *generic) {
 
 static enum err remote_open_session(struct backend *generic, struct backend_session **ret_session) {
     struct backend_remote *backend = (struct backend_remote *)generic;
-    struct remote_session_remote *session = calloc(1, sizeof *session);
+    struct remote_session *session = calloc(1, sizeof *session);
     if (session == NULL) {
         return ERR_MEMORY;
     }
-    *session = (struct remote_session_remote){.session = {.backend = generic}, .backend = backend};
+    *session = (struct remote_session){.session = {.backend = generic}, .backend = backend};
     session->multi = curl_multi_init();
-    scratch_init(&session->document, backend->scratch_directory, SCRATCH_MEMORY_MAX,
+    scratch_init(&session->document, backend->peer.scratch_directory, SCRATCH_MEMORY_MAX,
                  VOLUME_DOCUMENT_SIZE_MAX);
     enum err err = session->multi == NULL ? ERR_MEMORY : sha256_init(&session->sha256);
     if (err != ERR_OK) {
@@ -89,9 +88,9 @@ static enum err remote_open_session(struct backend *generic, struct backend_sess
 }
 
 /* Send what is in the session's call, wait, and give the answer, which lies in the call. */
-static enum err remote_session_remote_exchange(struct remote_session_remote *session, const char *method,
-                                               const char *path, uint64_t answer_size_max,
-                                               struct bytes *ret_answer, struct err_detail *detail) {
+static enum err remote_exchange(struct remote_session *session, const char *method, const char *path,
+                                uint64_t answer_size_max, struct bytes *ret_answer,
+                                struct err_detail *detail) {
     struct remote_call *call = &session->call;
     enum err err = remote_call_begin(call, session->multi, method, path, answer_size_max, detail);
     if (err != ERR_OK) {
@@ -103,15 +102,22 @@ static enum err remote_session_remote_exchange(struct remote_session_remote *ses
 }
 
 /* An answer that cannot be read is the server's fault: ERR_MISMATCH for any error. */
-static enum err remote_session_remote_check(const struct remote_session_remote *session, enum err err,
-                                            const struct err_detail *reason, struct err_detail *detail) {
+static enum err remote_check(const struct remote_session *session, enum err err,
+                             const struct err_detail *reason, struct err_detail *detail) {
     return err == ERR_OK ? ERR_OK : remote_call_mismatch(&session->call, reason, detail);
+}
+
+/* A question without a body, whose answer is small. */
+static enum err remote_query(struct remote_session *session, const char *path, struct bytes *ret_answer,
+                             struct err_detail *detail) {
+    remote_call_clear(&session->call);
+    return remote_exchange(session, "GET", path, BACKEND_CODE_SMALL_SIZE_MAX, ret_answer, detail);
 }
 
 /* ---- asking ---- */
 
 static enum err remote_ask(struct backend_session *generic, const struct document_sum *sum) {
-    struct remote_session_remote *session = remote_session_remote(generic);
+    struct remote_session *session = remote_of(generic);
     remote_call_clear(&session->call);
     backend_code_put_claims(&session->call.head, sum, 1);
     if (session->call.head.err != ERR_OK) {
@@ -122,7 +128,7 @@ static enum err remote_ask(struct backend_session *generic, const struct documen
 }
 
 static enum err remote_answer(struct backend_session *generic, bool *ret_holds, struct err_detail *detail) {
-    struct remote_session_remote *session = remote_session_remote(generic);
+    struct remote_session *session = remote_of(generic);
     struct bytes answered;
     struct err_detail reason = {0};
     remote_call_drive(&session->call, session->multi);
@@ -134,13 +140,13 @@ static enum err remote_answer(struct backend_session *generic, bool *ret_holds, 
         return err;
     }
     err = backend_code_read_answers(answered, ret_holds, 1, &reason);
-    return remote_session_remote_check(session, err, &reason, detail);
+    return remote_check(session, err, &reason, detail);
 }
 
 /* ---- storing ---- */
 
 /* The request: what describes the document, then its body, compressed where that helps. */
-static enum err remote_encode(struct remote_session_remote *session, struct remote_call *call,
+static enum err remote_encode(struct remote_session *session, struct remote_call *call,
                               const struct document *document, enum store_mode mode,
                               struct err_detail *detail) {
     bool is_packed = false;
@@ -166,14 +172,13 @@ static enum err remote_encode(struct remote_session_remote *session, struct remo
 
 static enum err remote_put(struct backend_session *generic, const struct document *document,
                            enum store_mode mode, struct stored *ret_stored, struct err_detail *detail) {
-    struct remote_session_remote *session = remote_session_remote(generic);
+    struct remote_session *session = remote_of(generic);
     struct bytes answered;
     struct stored stored;
     struct err_detail reason = {0};
     enum err err = remote_encode(session, &session->call, document, mode, detail);
     if (err == ERR_OK) {
-        err = remote_session_remote_exchange(session, "POST", "documents", BACKEND_CODE_SMALL_SIZE_MAX,
-                                             &answered, detail);
+        err = remote_exchange(session, "POST", "documents", BACKEND_CODE_SMALL_SIZE_MAX, &answered, detail);
     }
     if (err != ERR_OK) {
         return err;
@@ -183,7 +188,7 @@ static enum err remote_put(struct backend_session *generic, const struct documen
         memcmp(stored.key.digest, document->sum->digest, KEY_DIGEST_SIZE) != 0) {
         err = err_set(&reason, ERR_MISMATCH, "it stored another document");
     }
-    err = remote_session_remote_check(session, err, &reason, detail);
+    err = remote_check(session, err, &reason, detail);
     if (err == ERR_OK) {
         stored.key.volume = generic->backend->number;
         *ret_stored = stored;
@@ -194,7 +199,7 @@ static enum err remote_put(struct backend_session *generic, const struct documen
 static enum err remote_submit(struct backend_session *generic, const struct document *document,
                               enum store_mode mode, backend_done *done, void *context,
                               struct err_detail *detail) {
-    struct remote_session_remote *session = remote_session_remote(generic);
+    struct remote_session *session = remote_of(generic);
     struct remote_sender *sender = &session->backend->sender;
     uint64_t left_us;
     if (breaker_is_open(&session->backend->peer.breaker, &left_us)) {
@@ -235,19 +240,19 @@ static enum err remote_remove_key(struct backend_session *generic, const struct 
                                   struct err_detail *detail) {
     char path[REMOTE_CALL_PATH_SIZE_MAX];
     struct bytes answered;
-    remote_call_clear(&remote_session_remote(generic)->call);
-    return remote_session_remote_exchange(remote_session_remote(generic), "DELETE",
-                                          remote_key_path("documents", key->digest, key->number, path), 0,
-                                          &answered, detail);
+    remote_call_clear(&remote_of(generic)->call);
+    return remote_exchange(remote_of(generic), "DELETE",
+                           remote_key_path("documents", key->digest, key->number, path), 0, &answered,
+                           detail);
 }
 
 /* Bytes of any size, in session->document. */
-static enum err remote_fetch(struct remote_session_remote *session, const char *path,
-                             struct bytes *ret_document, struct err_detail *detail) {
+static enum err remote_fetch(struct remote_session *session, const char *path, struct bytes *ret_document,
+                             struct err_detail *detail) {
     struct bytes answered;
     struct err_detail reason = {0};
     remote_call_clear(&session->call);
-    enum err err = remote_session_remote_exchange(session, "GET", path, ANSWER_SIZE_MAX, &answered, detail);
+    enum err err = remote_exchange(session, "GET", path, ANSWER_SIZE_MAX, &answered, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -258,7 +263,7 @@ static enum err remote_fetch(struct remote_session_remote *session, const char *
         bool is_ours = err == ERR_NO_SPACE || err == ERR_IO || err == ERR_MEMORY;
         if (err != ERR_OK) {
             return is_ours ? err_set(detail, err, "%s", err_text(err))
-                           : remote_session_remote_check(session, err, &reason, detail);
+                           : remote_check(session, err, &reason, detail);
         }
     } else {
         struct scratch swapped = session->document;
@@ -270,7 +275,7 @@ static enum err remote_fetch(struct remote_session_remote *session, const char *
 
 static enum err remote_get(struct backend_session *generic, const struct key *key, struct bytes *ret_document,
                            struct err_detail *detail) {
-    struct remote_session_remote *session = remote_session_remote(generic);
+    struct remote_session *session = remote_of(generic);
     char path[REMOTE_CALL_PATH_SIZE_MAX];
     struct bytes document;
     enum err err = remote_fetch(session, remote_key_path("documents", key->digest, key->number, path),
@@ -283,7 +288,7 @@ static enum err remote_get(struct backend_session *generic, const struct key *ke
     if (memcmp(digest, key->digest, sizeof digest) != 0) {
         struct err_detail reason = {0};
         err = err_set(&reason, ERR_MISMATCH, "the document is another than was asked for");
-        return remote_session_remote_check(session, err, &reason, detail);
+        return remote_check(session, err, &reason, detail);
     }
     *ret_document = document;
     return ERR_OK;
@@ -295,7 +300,7 @@ static enum err remote_fetch_at(struct backend_session *generic, const char *kin
     char path[REMOTE_CALL_PATH_SIZE_MAX];
     snprintf(path, sizeof path, "%s/%" PRIu32 "-%" PRIu64 "-%" PRIu32, kind, location->segment,
              location->offset, location->length);
-    return remote_fetch(remote_session_remote(generic), path, ret_record, detail);
+    return remote_fetch(remote_of(generic), path, ret_record, detail);
 }
 
 static enum err remote_get_record(struct backend_session *session, const struct location *location,
@@ -310,34 +315,29 @@ static enum err remote_get_request(struct backend_session *session, const struct
 
 static enum err remote_find_block(struct backend_session *generic, const uint8_t digest[KEY_DIGEST_SIZE],
                                   uint16_t number, struct block *ret_block, struct err_detail *detail) {
-    struct remote_session_remote *session = remote_session_remote(generic);
+    struct remote_session *session = remote_of(generic);
     char path[REMOTE_CALL_PATH_SIZE_MAX];
     struct bytes answered;
     struct err_detail reason = {0};
-    remote_call_clear(&session->call);
-    enum err err =
-        remote_session_remote_exchange(session, "GET", remote_key_path("blocks", digest, number, path),
-                                       BACKEND_CODE_SMALL_SIZE_MAX, &answered, detail);
+    enum err err = remote_query(session, remote_key_path("blocks", digest, number, path), &answered, detail);
     if (err != ERR_OK) {
         return err;
     }
     err = backend_code_read_block(answered, ret_block, &reason);
-    return remote_session_remote_check(session, err, &reason, detail);
+    return remote_check(session, err, &reason, detail);
 }
 
 static enum err remote_stat_volume(struct backend_session *generic, struct backend_stat *ret_stat,
                                    struct err_detail *detail) {
-    struct remote_session_remote *session = remote_session_remote(generic);
+    struct remote_session *session = remote_of(generic);
     struct bytes answered;
     struct err_detail reason = {0};
-    remote_call_clear(&session->call);
-    enum err err = remote_session_remote_exchange(session, "GET", "stat", BACKEND_CODE_SMALL_SIZE_MAX,
-                                                  &answered, detail);
+    enum err err = remote_query(session, "stat", &answered, detail);
     if (err != ERR_OK) {
         return err;
     }
     err = backend_code_read_stat(answered, ret_stat, &reason);
-    return remote_session_remote_check(session, err, &reason, detail);
+    return remote_check(session, err, &reason, detail);
 }
 
 /* ---- walks ---- */
@@ -358,7 +358,7 @@ struct cursor_remote {
     enum err err; /* stays */
 };
 
-static void remote_cursor_remote_close(struct backend_cursor *generic) {
+static void remote_close_cursor(struct backend_cursor *generic) {
     struct cursor_remote *cursor = (struct cursor_remote *)generic;
     buf_done(&cursor->from);
     buf_done(&cursor->to);
@@ -375,38 +375,36 @@ static enum err remote_open_walk(struct backend_session *session, const char *pa
     *cursor = (struct cursor_remote){.cursor = {.session = session}, .path = path, .in_reverse = in_reverse};
     buf_init(&cursor->from, BACKEND_CODE_KEY_SIZE_MAX);
     buf_init(&cursor->to, BACKEND_CODE_KEY_SIZE_MAX);
-    scratch_init(&cursor->page, remote_session_remote(session)->backend->scratch_directory,
-                 SCRATCH_MEMORY_MAX, BACKEND_CODE_PAGE_SIZE_MAX);
+    scratch_init(&cursor->page, remote_of(session)->backend->peer.scratch_directory, SCRATCH_MEMORY_MAX,
+                 BACKEND_CODE_PAGE_SIZE_MAX);
     enum err err = buf_put(&cursor->from, from);
     if (err == ERR_OK) {
         err = buf_put(&cursor->to, to);
     }
     if (err != ERR_OK) {
-        remote_cursor_remote_close(&cursor->cursor);
+        remote_close_cursor(&cursor->cursor);
         return err;
     }
     *ret_cursor = &cursor->cursor;
     return ERR_OK;
 }
 
-static enum err remote_cursor_remote_open_captures(struct backend_session *session, struct bytes from,
-                                                   struct bytes to, bool in_reverse,
-                                                   struct backend_cursor **ret_cursor,
-                                                   struct err_detail *detail) {
+static enum err remote_open_captures(struct backend_session *session, struct bytes from, struct bytes to,
+                                     bool in_reverse, struct backend_cursor **ret_cursor,
+                                     struct err_detail *detail) {
     (void)detail;
     return remote_open_walk(session, "captures", from, to, in_reverse, ret_cursor);
 }
 
-static enum err remote_cursor_remote_open_blocks(struct backend_session *session, struct bytes from,
-                                                 struct backend_cursor **ret_cursor,
-                                                 struct err_detail *detail) {
+static enum err remote_open_blocks(struct backend_session *session, struct bytes from,
+                                   struct backend_cursor **ret_cursor, struct err_detail *detail) {
     (void)detail;
     return remote_open_walk(session, "blocks", from, bytes_of(NULL, 0), false, ret_cursor);
 }
 
 /* The session's answer becomes the cursor's page: others may use the session meanwhile. */
 static enum err remote_fetch_page(struct cursor_remote *cursor, struct err_detail *detail) {
-    struct remote_session_remote *session = remote_session_remote(cursor->cursor.session);
+    struct remote_session *session = remote_of(cursor->cursor.session);
     struct remote_call *call = &session->call;
     struct bytes page;
     struct backend_code_walk walk = {
@@ -418,8 +416,7 @@ static enum err remote_fetch_page(struct cursor_remote *cursor, struct err_detai
     remote_call_clear(call);
     enum err err = backend_code_put_walk(&call->head, &walk);
     if (err == ERR_OK) {
-        err = remote_session_remote_exchange(session, "POST", cursor->path, BACKEND_CODE_PAGE_SIZE_MAX, &page,
-                                             detail);
+        err = remote_exchange(session, "POST", cursor->path, BACKEND_CODE_PAGE_SIZE_MAX, &page, detail);
     }
     if (err != ERR_OK) {
         return err;
@@ -447,7 +444,7 @@ static enum err remote_end_page(struct cursor_remote *cursor, const struct backe
     if (!comes_further) {
         struct err_detail reason = {0};
         err_set(&reason, ERR_MISMATCH, "the walk does not come further");
-        return remote_call_mismatch(&remote_session_remote(cursor->cursor.session)->call, &reason, detail);
+        return remote_call_mismatch(&remote_of(cursor->cursor.session)->call, &reason, detail);
     }
     buf_clear(bound);
     return buf_put(bound, end->next);
@@ -470,8 +467,7 @@ static enum err remote_next_entry(struct cursor_remote *cursor, struct capture *
                   ? backend_code_next_capture(&cursor->reader, ret_capture, &end, &reason)
                   : backend_code_next_block(&cursor->reader, ret_key, ret_block, &end, &reason);
         if (err != ERR_NOT_FOUND) {
-            return remote_session_remote_check(remote_session_remote(cursor->cursor.session), err, &reason,
-                                               detail);
+            return remote_check(remote_of(cursor->cursor.session), err, &reason, detail);
         }
         err = remote_end_page(cursor, &end, detail);
         if (err != ERR_OK) {
@@ -480,8 +476,8 @@ static enum err remote_next_entry(struct cursor_remote *cursor, struct capture *
     }
 }
 
-static enum err remote_cursor_remote_next_capture(struct backend_cursor *generic, struct capture *ret_capture,
-                                                  struct err_detail *detail) {
+static enum err remote_next_capture(struct backend_cursor *generic, struct capture *ret_capture,
+                                    struct err_detail *detail) {
     struct cursor_remote *cursor = (struct cursor_remote *)generic;
     if (cursor->err == ERR_OK) {
         cursor->err = remote_next_entry(cursor, ret_capture, NULL, NULL, detail);
@@ -489,8 +485,8 @@ static enum err remote_cursor_remote_next_capture(struct backend_cursor *generic
     return cursor->err;
 }
 
-static enum err remote_cursor_remote_next_block(struct backend_cursor *generic, struct key *ret_key,
-                                                struct block *ret_block, struct err_detail *detail) {
+static enum err remote_next_block(struct backend_cursor *generic, struct key *ret_key,
+                                  struct block *ret_block, struct err_detail *detail) {
     struct cursor_remote *cursor = (struct cursor_remote *)generic;
     struct key key;
     if (cursor->err == ERR_OK) {
@@ -514,7 +510,7 @@ static void remote_free_backend(struct backend_remote *backend) {
     breaker_done(&backend->peer.breaker);
     free(backend->peer.url);
     free(backend->peer.base);
-    free(backend->scratch_directory);
+    free(backend->peer.scratch_directory);
     free(backend);
 }
 
@@ -538,11 +534,11 @@ static const struct backend_table remote_table = {
     .get_record = remote_get_record,
     .get_request = remote_get_request,
     .find_block = remote_find_block,
-    .captures_open = remote_cursor_remote_open_captures,
-    .captures_next = remote_cursor_remote_next_capture,
-    .blocks_open = remote_cursor_remote_open_blocks,
-    .blocks_next = remote_cursor_remote_next_block,
-    .cursor_close = remote_cursor_remote_close,
+    .captures_open = remote_open_captures,
+    .captures_next = remote_next_capture,
+    .blocks_open = remote_open_blocks,
+    .blocks_next = remote_next_block,
+    .cursor_close = remote_close_cursor,
     .drain = remote_drain,
     .stat = remote_stat_volume,
 };
@@ -594,15 +590,13 @@ static bool remote_set_peer(struct backend_remote *backend, const struct backend
     peer->clock = config->clock == NULL ? &clock_system : config->clock;
     uint32_t retry_after_ms = config->retry_after_ms == 0 ? RETRY_AFTER_MS : config->retry_after_ms;
     breaker_init(&peer->breaker, peer->clock, retry_after_ms * UINT64_C(1000));
-    backend->scratch_directory =
-        strdup(config->scratch_directory == NULL ? "/tmp" : config->scratch_directory);
-    peer->scratch_directory = backend->scratch_directory;
+    peer->scratch_directory = strdup(config->scratch_directory == NULL ? "/tmp" : config->scratch_directory);
     peer->url = strdup(config->url);
     size_t size = peer->url == NULL ? 0 : strlen(peer->url);
     while (size > 0 && peer->url[size - 1] == '/') {
         peer->url[--size] = '\0';
     }
-    bool is_made = peer->url != NULL && backend->scratch_directory != NULL &&
+    bool is_made = peer->url != NULL && peer->scratch_directory != NULL &&
                    asprintf(&peer->base, "%s/api/v1/volumes/%u/", peer->url, config->volume) > 0;
     peer->base = is_made ? peer->base : NULL;
     return is_made && remote_add_header(peer, line) && remote_add_header(peer, "Accept-Encoding: zstd") &&

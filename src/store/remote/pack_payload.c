@@ -13,85 +13,84 @@ enum {
     WINDOW_LOG_MAX = 23, /* 8 MiB, as for .warc.zst */
 };
 
-enum err pack_payload_init(struct pack_payload *pack_payload) {
-    *pack_payload = (struct pack_payload){.packer = ZSTD_createCCtx(), .unpacker = ZSTD_createDCtx()};
-    buf_init(&pack_payload->piece, ZSTD_COMPRESSBOUND(AT_ONCE_SIZE_MAX));
-    if (pack_payload->packer == NULL || pack_payload->unpacker == NULL) {
-        pack_payload_done(pack_payload);
+enum err pack_payload_init(struct pack_payload *pack) {
+    *pack = (struct pack_payload){.packer = ZSTD_createCCtx(), .unpacker = ZSTD_createDCtx()};
+    buf_init(&pack->piece, ZSTD_COMPRESSBOUND(AT_ONCE_SIZE_MAX));
+    if (pack->packer == NULL || pack->unpacker == NULL) {
+        pack_payload_done(pack);
         return ERR_MEMORY;
     }
-    ZSTD_CCtx_setParameter(pack_payload->packer, ZSTD_c_compressionLevel, LEVEL);
-    ZSTD_CCtx_setParameter(pack_payload->packer, ZSTD_c_checksumFlag, 1);
-    ZSTD_DCtx_setParameter(pack_payload->unpacker, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
+    ZSTD_CCtx_setParameter(pack->packer, ZSTD_c_compressionLevel, LEVEL);
+    ZSTD_CCtx_setParameter(pack->packer, ZSTD_c_checksumFlag, 1);
+    ZSTD_DCtx_setParameter(pack->unpacker, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
     return ERR_OK;
 }
 
-void pack_payload_done(struct pack_payload *pack_payload) {
-    ZSTD_freeCCtx(pack_payload->packer);
-    ZSTD_freeDCtx(pack_payload->unpacker);
-    buf_done(&pack_payload->piece);
+void pack_payload_done(struct pack_payload *pack) {
+    ZSTD_freeCCtx(pack->packer);
+    ZSTD_freeDCtx(pack->unpacker);
+    buf_done(&pack->piece);
 }
 
 /* Into the piece. */
-static enum err pack_at_once(struct pack_payload *pack_payload, struct bytes document) {
-    buf_clear(&pack_payload->piece);
-    enum err err = buf_reserve(&pack_payload->piece, ZSTD_compressBound(document.size));
+static enum err pack_at_once(struct pack_payload *pack, struct bytes document) {
+    buf_clear(&pack->piece);
+    enum err err = buf_reserve(&pack->piece, ZSTD_compressBound(document.size));
     if (err != ERR_OK) {
         return err;
     }
-    size_t packed = ZSTD_compress2(pack_payload->packer, pack_payload->piece.data,
-                                   pack_payload->piece.capacity, document.data, document.size);
+    size_t packed =
+        ZSTD_compress2(pack->packer, pack->piece.data, pack->piece.capacity, document.data, document.size);
     if (ZSTD_isError(packed)) {
         return ERR_MEMORY;
     }
-    pack_payload->piece.size = packed;
+    pack->piece.size = packed;
     return ERR_OK;
 }
 
-static bool is_worth_it(const struct pack_payload *pack_payload, size_t size) {
-    return pack_payload->piece.size <= size / 1000 * PERMILLE_MAX + size % 1000 * PERMILLE_MAX / 1000;
+static bool is_worth_it(const struct pack_payload *pack, size_t size) {
+    return pack->piece.size <= size / 1000 * PERMILLE_MAX + size % 1000 * PERMILLE_MAX / 1000;
 }
 
-static enum err probe(struct pack_payload *pack_payload, struct bytes document, bool *ret_helps) {
+static enum err probe(struct pack_payload *pack, struct bytes document, bool *ret_helps) {
     size_t from = (document.size - PROBE_SIZE) / 2;
-    enum err err = pack_at_once(pack_payload, bytes_slice(document, from, from + PROBE_SIZE));
-    *ret_helps = is_worth_it(pack_payload, PROBE_SIZE);
+    enum err err = pack_at_once(pack, bytes_slice(document, from, from + PROBE_SIZE));
+    *ret_helps = is_worth_it(pack, PROBE_SIZE);
     return err;
 }
 
-static enum err pack_in_pieces(struct pack_payload *pack_payload, struct bytes document,
-                               struct scratch *out) {
-    buf_clear(&pack_payload->piece);
-    enum err err = buf_reserve(&pack_payload->piece, PIECE_SIZE);
-    ZSTD_CCtx_reset(pack_payload->packer, ZSTD_reset_session_only);
-    ZSTD_CCtx_setPledgedSrcSize(pack_payload->packer, document.size);
+static enum err pack_in_pieces(struct pack_payload *pack, struct bytes document, struct scratch *out) {
+    buf_clear(&pack->piece);
+    enum err err = buf_reserve(&pack->piece, PIECE_SIZE);
+    ZSTD_CCtx_reset(pack->packer, ZSTD_reset_session_only);
+    ZSTD_CCtx_setPledgedSrcSize(pack->packer, document.size);
     ZSTD_inBuffer input = {document.data, document.size, 0};
     size_t left = 1;
     while (err == ERR_OK && left != 0) {
-        ZSTD_outBuffer output = {pack_payload->piece.data, PIECE_SIZE, 0};
-        left = ZSTD_compressStream2(pack_payload->packer, &output, &input, ZSTD_e_end);
+        ZSTD_outBuffer output = {pack->piece.data, PIECE_SIZE, 0};
+        left = ZSTD_compressStream2(pack->packer, &output, &input, ZSTD_e_end);
         err = ZSTD_isError(left) ? ERR_MEMORY : scratch_put(out, bytes_of(output.dst, output.pos));
     }
     return err;
 }
 
-enum err pack_payload_put(struct pack_payload *pack_payload, struct bytes document, struct scratch *out,
+enum err pack_payload_put(struct pack_payload *pack, struct bytes document, struct scratch *out,
                           bool *ret_is_packed) {
     bool helps = document.size >= SIZE_MIN;
     enum err err = ERR_OK;
     if (document.size > PROBE_ABOVE) {
-        err = probe(pack_payload, document, &helps);
+        err = probe(pack, document, &helps);
     }
     bool is_packed_at_once = helps && document.size <= AT_ONCE_SIZE_MAX;
     if (err == ERR_OK && is_packed_at_once) {
-        err = pack_at_once(pack_payload, document);
-        helps = is_worth_it(pack_payload, document.size);
+        err = pack_at_once(pack, document);
+        helps = is_worth_it(pack, document.size);
     }
     if (err == ERR_OK && !helps) {
         err = scratch_put(out, document);
     } else if (err == ERR_OK) {
-        err = is_packed_at_once ? scratch_put(out, buf_bytes(&pack_payload->piece))
-                                : pack_in_pieces(pack_payload, document, out);
+        err = is_packed_at_once ? scratch_put(out, buf_bytes(&pack->piece))
+                                : pack_in_pieces(pack, document, out);
     }
     if (err == ERR_OK) {
         *ret_is_packed = helps;
@@ -99,33 +98,32 @@ enum err pack_payload_put(struct pack_payload *pack_payload, struct bytes docume
     return err;
 }
 
-static enum err unpack_at_once(struct pack_payload *pack_payload, struct bytes frame, size_t size,
+static enum err unpack_at_once(struct pack_payload *pack, struct bytes frame, size_t size,
                                struct scratch *out) {
-    buf_clear(&pack_payload->piece);
-    enum err err = buf_reserve(&pack_payload->piece, size + 1); /* an empty document has an address too */
+    buf_clear(&pack->piece);
+    enum err err = buf_reserve(&pack->piece, size + 1); /* an empty document has an address too */
     if (err != ERR_OK) {
         return err;
     }
-    size_t got =
-        ZSTD_decompressDCtx(pack_payload->unpacker, pack_payload->piece.data, size, frame.data, frame.size);
+    size_t got = ZSTD_decompressDCtx(pack->unpacker, pack->piece.data, size, frame.data, frame.size);
     if (ZSTD_isError(got) || got != size) {
         return ERR_INVALID;
     }
-    return scratch_put(out, bytes_of(pack_payload->piece.data, got));
+    return scratch_put(out, bytes_of(pack->piece.data, got));
 }
 
-static enum err unpack_in_pieces(struct pack_payload *pack_payload, struct bytes frame, uint64_t size,
+static enum err unpack_in_pieces(struct pack_payload *pack, struct bytes frame, uint64_t size,
                                  struct scratch *out) {
-    buf_clear(&pack_payload->piece);
-    enum err err = buf_reserve(&pack_payload->piece, PIECE_SIZE);
-    ZSTD_DCtx_reset(pack_payload->unpacker, ZSTD_reset_session_only);
+    buf_clear(&pack->piece);
+    enum err err = buf_reserve(&pack->piece, PIECE_SIZE);
+    ZSTD_DCtx_reset(pack->unpacker, ZSTD_reset_session_only);
     ZSTD_inBuffer input = {frame.data, frame.size, 0};
     size_t left = 1;
     uint64_t got = 0;
     while (err == ERR_OK && left != 0) {
-        ZSTD_outBuffer output = {pack_payload->piece.data, PIECE_SIZE, 0};
+        ZSTD_outBuffer output = {pack->piece.data, PIECE_SIZE, 0};
         size_t before = input.pos;
-        left = ZSTD_decompressStream(pack_payload->unpacker, &output, &input);
+        left = ZSTD_decompressStream(pack->unpacker, &output, &input);
         got += output.pos;
         if (ZSTD_isError(left) || got > size) {
             return ERR_INVALID;
@@ -138,7 +136,7 @@ static enum err unpack_in_pieces(struct pack_payload *pack_payload, struct bytes
     return err != ERR_OK ? err : got == size ? ERR_OK : ERR_INVALID;
 }
 
-enum err pack_payload_unpack(struct pack_payload *pack_payload, struct bytes frame, uint64_t size_max,
+enum err pack_payload_unpack(struct pack_payload *pack, struct bytes frame, uint64_t size_max,
                              struct scratch *out, struct err_detail *detail) {
     unsigned long long size = ZSTD_getFrameContentSize(frame.data, frame.size);
     if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN) {
@@ -150,7 +148,7 @@ enum err pack_payload_unpack(struct pack_payload *pack_payload, struct bytes fra
     if (ZSTD_findFrameCompressedSize(frame.data, frame.size) != frame.size) {
         return err_set(detail, ERR_INVALID, "not exactly one zstd frame");
     }
-    enum err err = size <= AT_ONCE_SIZE_MAX ? unpack_at_once(pack_payload, frame, (size_t)size, out)
-                                            : unpack_in_pieces(pack_payload, frame, size, out);
+    enum err err = size <= AT_ONCE_SIZE_MAX ? unpack_at_once(pack, frame, (size_t)size, out)
+                                            : unpack_in_pieces(pack, frame, size, out);
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "a damaged zstd frame");
 }

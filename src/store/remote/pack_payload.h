@@ -17,15 +17,15 @@ struct pack_payload {
     struct buf piece; /* what is on its way between zstd and a scratch */
 };
 
-enum err pack_payload_init(struct pack_payload *pack_payload) MUST_CHECK;
-void pack_payload_done(struct pack_payload *pack_payload);
+enum err pack_payload_init(struct pack_payload *pack) MUST_CHECK;
+void pack_payload_done(struct pack_payload *pack);
 
 /* Append the document: as one frame where that is worth it, else as it is. */
-enum err pack_payload_put(struct pack_payload *pack_payload, struct bytes document, struct scratch *out,
+enum err pack_payload_put(struct pack_payload *pack, struct bytes document, struct scratch *out,
                           bool *ret_is_packed) MUST_CHECK;
 
 /* Append what exactly one frame holds. ERR_INVALID, ERR_TRUNCATED; ERR_LIMIT above size_max. */
-enum err pack_payload_unpack(struct pack_payload *pack_payload, struct bytes frame, uint64_t size_max,
+enum err pack_payload_unpack(struct pack_payload *pack, struct bytes frame, uint64_t size_max,
                              struct scratch *out, struct err_detail *detail) MUST_CHECK;
 
 #endif

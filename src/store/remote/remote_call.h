@@ -32,7 +32,7 @@ struct remote_peer {
     struct curl_slist *headers; /* of every request */
     long connect_timeout_ms;
     uint64_t answer_timeout_us;
-    const char *scratch_directory; /* borrowed */
+    char *scratch_directory;
     const struct clock *clock;
     struct breaker breaker;
 };
