@@ -1,6 +1,8 @@
 #include "run/loop.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -39,9 +41,20 @@ static bool loop_run_posts(struct loop *loop, size_t count) {
     return true;
 }
 
+static void loop_send_nudge(struct loop *loop) {
+    if (!atomic_exchange(&loop->nudge.is_sent, true)) {
+        (void)eventfd_write(loop->nudge.fd, 1); /* it fails only where 2^64 are unread */
+    }
+}
+
 /* Those that are there now: what they post in their turn waits until handles have had theirs. */
-static void loop_on_nudge(void *context) {
-    struct loop *loop = context;
+static void loop_on_nudge(uv_poll_t *poll, int status, int events) {
+    struct loop *loop = poll->data;
+    (void)status;
+    (void)events;
+    eventfd_t unread;
+    (void)eventfd_read(loop->nudge.fd, &unread); /* where there is nothing to read, the look is for nothing */
+    atomic_store(&loop->nudge.is_sent, false);   /* before the look: what comes during it nudges again */
     pthread_mutex_lock(&loop->lock);
     size_t count = loop->posts_count;
     bool is_stopping = loop->is_stopping;
@@ -58,7 +71,7 @@ static void loop_on_nudge(void *context) {
     bool has_more = loop->posts_count > 0;
     pthread_mutex_unlock(&loop->lock);
     if (has_more) {
-        nudge_send(&loop->nudge);
+        loop_send_nudge(loop);
     }
 }
 
@@ -73,7 +86,7 @@ static bool loop_put(struct loop *loop, struct loop_post *post) {
         loop->last = &post->next;
         loop->calls_count += post->is_allocated;
         if (loop->posts_count++ == 0) {
-            nudge_send(&loop->nudge); /* with the lock: it is closed only after is_stopping is seen */
+            loop_send_nudge(loop); /* with the lock: it is closed only after is_stopping is seen */
         }
     }
     pthread_mutex_unlock(&loop->lock);
@@ -122,12 +135,19 @@ enum err loop_init(struct loop *loop, size_t calls_max) {
     if (uv_loop_init(&loop->uv) != 0) {
         return ERR_MEMORY;
     }
-    enum err err = nudge_init(&loop->nudge, &loop->uv, loop_on_nudge, loop);
-    if (err != ERR_OK) {
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0 || uv_poll_init(&loop->uv, &loop->nudge.poll, fd) != 0) {
+        enum err err = fd < 0 ? err_from_errno(errno) : ERR_SYSTEM;
+        if (fd >= 0) {
+            close(fd);
+        }
         int result = uv_loop_close(&loop->uv);
         ASSERT(result == 0);
         return err;
     }
+    loop->nudge.fd = fd;
+    loop->nudge.poll.data = loop;
+    uv_poll_start(&loop->nudge.poll, UV_READABLE, loop_on_nudge);
     loop->last = &loop->first;
     pthread_mutex_init(&loop->lock, NULL);
     return ERR_OK;
@@ -155,6 +175,11 @@ bool loop_is_here(struct loop *loop) {
     return id == 0 || id == gettid();
 }
 
+static void loop_on_nudge_closed(uv_handle_t *handle) {
+    const struct loop *loop = handle->data;
+    close(loop->nudge.fd);
+}
+
 static void loop_close_handle(uv_handle_t *handle, void *context) {
     (void)context;
     bool is_plain = handle->type == UV_TIMER || handle->type == UV_CHECK || handle->type == UV_PREPARE;
@@ -175,7 +200,7 @@ void loop_close(struct loop *loop) {
         loop->end(loop->end_context);
     }
     uv_walk(&loop->uv, loop_close_handle, NULL);
-    nudge_close(&loop->nudge);
+    uv_close((uv_handle_t *)&loop->nudge.poll, loop_on_nudge_closed);
 }
 
 /* The lock stays: other threads may still want to post, in vain. */
@@ -199,7 +224,7 @@ void loop_stop(struct loop *loop, void (*end)(void *context), void *context) {
         loop->end = end;
         loop->end_context = context;
         loop->is_stopping = true;
-        nudge_send(&loop->nudge);
+        loop_send_nudge(loop);
     }
     pthread_mutex_unlock(&loop->lock);
     loop_join(loop);
