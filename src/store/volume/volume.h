@@ -64,8 +64,7 @@ struct volume_config {
     unsigned digest_bits;      /* (256); fewer only to test collisions */
     struct warc_random random; /* required */
     const struct clock *clock; /* (clock_system) */
-    struct bytes software;     /* for warcinfo ("mnemon") */
-    struct bytes user_agent;   /* likewise, of a crawl that is about to begin; (none) */
+    struct bytes user_agent;   /* for warcinfo, of a crawl that is about to begin; (none) */
     struct bytes robots;       /* likewise: "classic", "ignore" */
     volume_progress *progress; /* (nobody is told) */
     void *progress_context;

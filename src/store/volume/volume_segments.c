@@ -209,7 +209,7 @@ static enum err segments_put_warcinfo(struct volume *volume, struct segment *seg
     buf_init(&frame, 1 << 20);
     buf_init(&info, 1 << 16);
     sink_buf_init(&sink, &frame);
-    warc_put_info(&info, "software", volume->config.software);
+    warc_put_info(&info, "software", BYTES("mnemon"));
     warc_put_info(&info, "http-header-user-agent", volume->config.user_agent);
     warc_put_info(&info, "robots", volume->config.robots);
     warc_put_info(&info, "format", BYTES("WARC File Format 1.1"));
