@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/whole_file.h"
+
 enum { PATH_SIZE_MAX = 8192 };
 
 static const size_t FILE_SIZE_MAX = (size_t)512 << 20;
@@ -128,33 +130,17 @@ enum err access_files_look(const char *directory, struct buf *out, int64_t *ret_
 
 /* ---- what is in them ---- */
 
-static enum err access_files_read_whole(FILE *file, const char *path, struct buf *text,
-                                        struct err_detail *detail) {
-    enum { PIECE_SIZE = 1 << 20 };
-    size_t got = 1;
-    while (got > 0) {
-        if (buf_reserve(text, PIECE_SIZE) != ERR_OK) {
-            return err_set(detail, text->err, "%s is too large: %s", path, err_text(text->err));
-        }
-        got = fread(text->data + text->size, 1, PIECE_SIZE, file);
-        text->size += got;
-    }
-    return ferror(file) ? err_set(detail, ERR_IO, "%s cannot be read", path) : ERR_OK;
-}
-
 static enum err access_files_load_one(void *context, const char *path, struct err_detail *detail) {
     struct access_rules *rules = context;
     struct err_detail inner = {0};
     struct buf text;
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL) {
-        return errno == ENOENT ? ERR_OK
-                               : err_set(detail, err_from_errno(errno), "%s cannot be opened: %s", path,
-                                         err_text(err_from_errno(errno)));
-    }
     buf_init(&text, FILE_SIZE_MAX);
-    enum err err = access_files_read_whole(file, path, &text, detail);
-    fclose(file);
+    enum err err = whole_file_read(path, &text, NULL);
+    if (err == ERR_LIMIT || err == ERR_MEMORY) {
+        err_set(detail, err, "%s is too large: %s", path, err_text(err));
+    } else if (err != ERR_OK && err != ERR_NOT_FOUND) {
+        err_set(detail, err, "%s cannot be read: %s", path, err_text(err));
+    }
     if (err == ERR_OK) {
         err = access_rules_add(rules, buf_bytes(&text), &inner);
         if (err != ERR_OK) {
@@ -162,7 +148,7 @@ static enum err access_files_load_one(void *context, const char *path, struct er
         }
     }
     buf_done(&text);
-    return err;
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
 enum err access_files_load(const char *directory, struct access_rules **ret_rules,

@@ -1,10 +1,10 @@
 #include "store/instance/connector.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/config.h"
+#include "base/whole_file.h"
 #include "store/document/key.h"
 
 #define SECTION_PREFIX "[volume-"
@@ -139,18 +139,8 @@ static const char *join(struct arena *arena, const char *directory, struct bytes
     return joined;
 }
 
-static enum err read_whole(const char *path, size_t size_max, struct buf *buf, struct err_detail *detail) {
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL) {
-        enum err err = err_from_errno(errno);
-        return err_set(detail, err, "%s: %s", path, err_text(err));
-    }
-    enum err err = buf_reserve(buf, size_max + 1);
-    if (err == ERR_OK) {
-        buf->size = fread(buf->data, 1, size_max + 1, file);
-        err = ferror(file) ? ERR_IO : buf->size > size_max ? ERR_LIMIT : ERR_OK;
-    }
-    fclose(file);
+static enum err read_whole(const char *path, struct buf *out, struct err_detail *detail) {
+    enum err err = whole_file_read(path, out, NULL);
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s: %s", path, err_text(err));
 }
 
@@ -167,12 +157,12 @@ static bool is_token(struct bytes token) {
 static enum err read_token(struct arena *arena, const struct section *section, const char *directory,
                            const char **ret_token, struct err_detail *detail) {
     struct buf file;
-    buf_init(&file, CONNECTOR_TOKEN_SIZE_MAX + 2);
+    buf_init(&file, CONNECTOR_TOKEN_SIZE_MAX);
     struct bytes token = section->token;
     enum err err = ERR_OK;
     if (section->token_file.size > 0) {
         const char *path = join(arena, directory, section->token_file);
-        err = path == NULL ? ERR_MEMORY : read_whole(path, CONNECTOR_TOKEN_SIZE_MAX, &file, detail);
+        err = path == NULL ? ERR_MEMORY : read_whole(path, &file, detail);
         token = err == ERR_OK ? bytes_trim(buf_bytes(&file)) : token;
     }
     if (err == ERR_OK && !is_token(token)) {
@@ -305,14 +295,14 @@ enum err connector_read(struct connector *connector, const char *path, struct er
     while (name.size > 0 && name.data[name.size - 1] != '/') {
         name.size--;
     }
-    buf_init(&text, CONNECTOR_SIZE_MAX + 1);
+    buf_init(&text, CONNECTOR_SIZE_MAX);
     buf_init(&directory, CONNECTOR_SIZE_MAX);
     buf_put(&directory, name.size == 0  ? BYTES(".")
                         : name.size > 1 ? bytes_slice(name, 0, name.size - 1)
                                         : name);
     enum err err = buf_string(&directory) == NULL ? ERR_MEMORY : ERR_OK;
     if (err == ERR_OK) {
-        err = read_whole(path, CONNECTOR_SIZE_MAX, &text, detail);
+        err = read_whole(path, &text, detail);
     }
     if (err == ERR_OK) {
         err = connector_parse(connector, buf_bytes(&text), (const char *)directory.data, &inner);
