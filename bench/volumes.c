@@ -209,7 +209,7 @@ static void *volume_connect(const struct site *site) {
     must(instance_open(&config, &instance, &detail) == ERR_OK, detail.text);
     struct instance_session *session = instance_session_new(instance);
     must(session != NULL, "a session");
-    struct backend_stat stat; /* so that the connection is there */
+    struct volume_stat stat; /* so that the connection is there */
     must(instance_stat(session, 0, &stat, &detail) == ERR_OK, detail.text);
     return session;
 }

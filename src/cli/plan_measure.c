@@ -157,7 +157,7 @@ static enum err see_capture(struct measuring *measuring, const struct capture *c
 static uint64_t count_captures(struct data *data) {
     uint64_t count = 0;
     for (size_t i = 0; i < instance_volumes_count(data->instance); i++) {
-        struct backend_stat stat;
+        struct volume_stat stat;
         if (instance_stat(data->session, i, &stat, NULL) == ERR_OK) {
             count += stat.captures_count;
         }

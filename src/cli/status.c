@@ -60,7 +60,7 @@ static void show_archive(struct cli *cli, const struct status_options *options) 
         return;
     }
     for (size_t i = 0; i < instance_volumes_count(data.instance); i++) {
-        struct backend_stat stat;
+        struct volume_stat stat;
         if (instance_stat(data.session, i, &stat, NULL) == ERR_OK) {
             captures_count += stat.captures_count;
             size += stat.size;

@@ -20,7 +20,7 @@ enum { COUNT_MAX = 1 << 18 };
 
 /* One line of the report: a volume, or all of them. */
 struct tally {
-    struct backend_stat stat;
+    struct volume_stat stat;
     struct instance_volume volume; /* not set in the sum */
     bool is_estimate;              /* of documents and captures */
     enum err err;                  /* the volume cannot say */
@@ -74,7 +74,7 @@ static void read_tally(struct data *data, size_t index, struct tally *tally) {
                          tally->stat.captures_count >= COUNT_MAX;
 }
 
-static void add_stat(struct backend_stat *sum, const struct backend_stat *stat) {
+static void add_stat(struct volume_stat *sum, const struct volume_stat *stat) {
     sum->segments_count += stat->segments_count;
     sum->size += stat->size;
     sum->dead_size += stat->dead_size;
@@ -97,7 +97,7 @@ static void put_about(struct buf *out, uint64_t count) {
     value_put_count(out, count);
 }
 
-static void store_put_text(struct buf *out, const struct backend_stat *stat, bool is_estimate) {
+static void store_put_text(struct buf *out, const struct volume_stat *stat, bool is_estimate) {
     store_put_line(out, "documents", is_estimate ? put_about : value_put_count, stat->blocks_count);
     store_put_line(out, "captures", is_estimate ? put_about : value_put_count, stat->captures_count);
     store_put_line(out, "segments", value_put_count, stat->segments_count);
@@ -117,7 +117,7 @@ static void put_volume_text(struct buf *out, const struct tally *tally) {
     }
 }
 
-static void store_put_json(struct json *json, const struct backend_stat *stat) {
+static void store_put_json(struct json *json, const struct volume_stat *stat) {
     JSON_COUNTS(json, {"documents", stat->blocks_count}, {"captures", stat->captures_count},
                 {"segments", stat->segments_count}, {"size", stat->size}, {"dead_size", stat->dead_size},
                 {"index_size", stat->index_size});
@@ -138,7 +138,7 @@ static void put_volume_json(struct json *json, const struct tally *tally) {
 }
 
 static void put_report(struct buf *out, struct data *data, bool is_json) {
-    struct backend_stat sum = {0};
+    struct volume_stat sum = {0};
     bool is_estimate = false;
     struct buf volumes;
     struct json json;

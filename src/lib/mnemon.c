@@ -332,7 +332,7 @@ int mnemon_read_stat(struct mnemon_session *session, struct mnemon_stat *ret_sta
     (void)error;
     struct mnemon_stat sum = {.volumes_count = instance_volumes_count(session->instance)};
     for (size_t i = 0; i < sum.volumes_count; i++) {
-        struct backend_stat stat;
+        struct volume_stat stat;
         if (instance_stat(session->session, i, &stat, NULL) != ERR_OK) {
             sum.volumes_down_count++;
             continue;

@@ -192,8 +192,8 @@ static void answers_come_back(void **state) {
     struct block block = {
         .location = {1, 2, UINT64_C(1) << 40}, .size = 5, .references = -6, .records_count = 7};
     struct block block_again;
-    struct backend_stat stat = {1, 2, 3, 4, 5, 6};
-    struct backend_stat stat_again;
+    struct volume_stat stat = {1, 2, 3, 4, 5, 6};
+    struct volume_stat stat_again;
     fill_digest(stored.key.digest, 9);
     backend_code_put_stored(&buf, &stored);
     assert_int_equal(backend_code_read_stored(buf_bytes(&buf), &stored_again, NULL), ERR_OK);

@@ -417,7 +417,7 @@ static void records_requests_and_sums_can_be_asked_for(void **state) {
                                 .request = BYTES("GET / HTTP/1.1\r\n\r\n")};
     struct stored stored;
     struct bytes bytes;
-    struct backend_stat stat;
+    struct volume_stat stat;
     expect_ok(fixture, table->put(fixture->session, &document, STORE_REGULAR, &stored, &fixture->detail));
     expect_ok(fixture, table->get_record(fixture->session, &stored.location, &bytes, &fixture->detail));
     assert_true(bytes_starts_with(bytes, BYTES("WARC/1.1\r\n")));
@@ -481,7 +481,7 @@ static void many_clients_work_at_once(void **state) {
 
 static void a_wrong_token_is_said_to_be_wrong(void **state) {
     struct fixture *fixture = *state;
-    struct backend_stat stat;
+    struct volume_stat stat;
     close_backend(fixture);
     open_backend(fixture, fixture->port, "another-token", REMOTE_NUMBER);
     assert_int_equal(fixture->backend->table->stat(fixture->session, &stat, &fixture->detail),
@@ -522,7 +522,7 @@ static void urls_and_tokens_are_checked_when_opened(void **state) {
 static void a_server_that_is_gone_is_tried_again_later(void **state) {
     struct fixture *fixture = *state;
     const struct backend_table *table = fixture->backend->table;
-    struct backend_stat stat;
+    struct volume_stat stat;
     struct stored stored = put(fixture, BYTES("kept"));
     stop_server(fixture);
     struct bytes found;
@@ -613,7 +613,7 @@ static void expect_all_fail(struct fixture *fixture, enum err a, enum err b, enu
     struct bytes bytes;
     struct block block;
     struct stored stored;
-    struct backend_stat stat;
+    struct volume_stat stat;
     struct capture capture;
     struct backend_cursor *cursor;
     bool is_held;
@@ -696,7 +696,7 @@ static void a_server_that_says_nothing_is_not_waited_for(void **state) {
         .url = url, .token = TOKEN, .number = NUMBER, .answer_timeout_ms = 200, .retry_after_ms = 60000};
     assert_int_equal(backend_remote_open(&config, &fixture->backend, NULL), ERR_OK);
     assert_int_equal(fixture->backend->table->session_open(fixture->backend, &fixture->session), ERR_OK);
-    struct backend_stat stat;
+    struct volume_stat stat;
     uint64_t before_us = clock_monotonic_us(&clock_system);
     assert_int_equal(fixture->backend->table->stat(fixture->session, &stat, &fixture->detail), ERR_TIMEOUT);
     expect_all_fail(fixture, ERR_UNREACHABLE, ERR_UNREACHABLE, ERR_UNREACHABLE); /* none of them waits */

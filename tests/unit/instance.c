@@ -455,7 +455,7 @@ static void reports_what_each_volume_holds(void **state) {
     fixture_capture(fixture, "http://example.org/", 1, "page", 3);
     fixture_put(fixture, "plain", 3);
     for (size_t i = 0; i < FIXTURE_VOLUMES_COUNT; i++) {
-        struct backend_stat stat;
+        struct volume_stat stat;
         assert_int_equal(instance_stat(fixture->session, i, &stat, NULL), ERR_OK);
         assert_int_equal(stat.segments_count, 1);
         assert_int_equal(stat.blocks_count, i == 1 ? 2 : 0);

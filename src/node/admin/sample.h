@@ -25,7 +25,7 @@ struct sample {
     uint64_t urls_waiting_count;
 
     /* The sum over all volumes that could be asked; load and compactions: over the local ones. */
-    struct backend_stat store;
+    struct volume_stat store;
     uint64_t index_memory_size;
     uint64_t compactions_count;
     uint64_t free_size;      /* on the fullest disk of a local volume */

@@ -578,7 +578,7 @@ static enum err blocks_next(struct backend_cursor *cursor, struct key *ret_key, 
     return reader_refuse(detail);
 }
 
-static enum err stat_backend(struct backend_session *session, struct backend_stat *ret_stat,
+static enum err stat_backend(struct backend_session *session, struct volume_stat *ret_stat,
                              struct err_detail *detail) {
     (void)session;
     (void)ret_stat;

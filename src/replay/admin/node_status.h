@@ -28,7 +28,7 @@ struct node_status_sentence {
 struct node_status_volume {
     struct instance_volume volume;
     bool has_stat;
-    struct backend_stat stat;
+    struct volume_stat stat;
     bool has_disk;
     uint64_t free_size;
     uint64_t disk_size;

@@ -52,7 +52,7 @@ struct survey_volume {
     uint16_t number;
     bool is_remote;
     bool is_up;
-    struct backend_stat stat;
+    struct volume_stat stat;
 };
 
 enum survey_order { SURVEY_BY_CAPTURES, SURVEY_BY_SIZE, SURVEY_BY_NAME, SURVEY_BY_LAST };

@@ -227,16 +227,8 @@ static enum err call_find_block(struct volume_call *call, struct volume_kit *kit
 static enum err call_stat(struct volume_call *call, struct volume_kit *kit, struct err_detail *detail) {
     (void)kit;
     (void)detail;
-    struct volume_stat found;
-    volume_stat(call->kits->volume, &found);
-    struct backend_stat stat = {
-        .segments_count = found.segments_count,
-        .size = found.size,
-        .dead_size = found.dead_size,
-        .blocks_count = found.index.blocks_count,
-        .captures_count = found.index.captures_count,
-        .index_size = found.index.disk_size,
-    };
+    struct volume_stat stat;
+    volume_stat(call->kits->volume, &stat);
     struct buf out;
     buf_init(&out, BACKEND_CODE_SMALL_SIZE_MAX);
     backend_code_put_stat(&out, &stat);

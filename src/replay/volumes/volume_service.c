@@ -139,9 +139,9 @@ static void answer_list(struct http_request *request) {
         struct volume_stat stat;
         volume_stat(service->volumes[i].kits.volume, &stat);
         json_open(&json, NULL);
-        JSON_COUNTS(&json, {"number", service->volumes[i].number}, {"documents", stat.index.blocks_count},
-                    {"captures", stat.index.captures_count}, {"segments", stat.segments_count},
-                    {"size", stat.size}, {"dead_size", stat.dead_size}, {"index_size", stat.index.disk_size});
+        JSON_COUNTS(&json, {"number", service->volumes[i].number}, {"documents", stat.blocks_count},
+                    {"captures", stat.captures_count}, {"segments", stat.segments_count}, {"size", stat.size},
+                    {"dead_size", stat.dead_size}, {"index_size", stat.index_size});
         json_close(&json);
     }
     json_end(&json);

@@ -17,20 +17,11 @@
 
 #include "base/err.h"
 #include "store/document/document.h"
-#include "store/index/index.h"
+#include "store/volume/volume.h"
 
 struct backend;
 struct backend_session; /* of one thread */
 struct backend_cursor;  /* a walk over captures, or over blocks */
-
-struct backend_stat {
-    uint64_t segments_count;
-    uint64_t size;
-    uint64_t dead_size;
-    uint64_t blocks_count;   /* estimate */
-    uint64_t captures_count; /* estimate */
-    uint64_t index_size;
-};
 
 typedef void backend_done(void *context, enum err err, const struct stored *stored);
 
@@ -89,7 +80,7 @@ struct backend_table {
 
     /* Until all that was submitted by any session is done. */
     void (*drain)(struct backend *backend);
-    enum err (*stat)(struct backend_session *session, struct backend_stat *ret_stat,
+    enum err (*stat)(struct backend_session *session, struct volume_stat *ret_stat,
                      struct err_detail *detail);
 };
 

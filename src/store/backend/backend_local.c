@@ -208,19 +208,10 @@ static void local_drain(struct backend *backend) {
     volume_drain(backend_local_volume(backend));
 }
 
-static enum err local_stat_volume(struct backend_session *session, struct backend_stat *ret_stat,
+static enum err local_stat_volume(struct backend_session *session, struct volume_stat *ret_stat,
                                   struct err_detail *detail) {
     (void)detail;
-    struct volume_stat stat;
-    volume_stat(local_of(session)->volume, &stat);
-    *ret_stat = (struct backend_stat){
-        .segments_count = stat.segments_count,
-        .size = stat.size,
-        .dead_size = stat.dead_size,
-        .blocks_count = stat.index.blocks_count,
-        .captures_count = stat.index.captures_count,
-        .index_size = stat.index.disk_size,
-    };
+    volume_stat(local_of(session)->volume, ret_stat);
     return ERR_OK;
 }
 

@@ -194,11 +194,11 @@ static enum err find_block(struct backend_session *session, const uint8_t digest
                          : missing(detail);
 }
 
-static enum err stat_holding(struct backend_session *session, struct backend_stat *ret_stat,
+static enum err stat_holding(struct backend_session *session, struct volume_stat *ret_stat,
                              struct err_detail *detail) {
     struct backend_session *local = session_of(session)->local;
     if (local == NULL) {
-        *ret_stat = (struct backend_stat){0};
+        *ret_stat = (struct volume_stat){0};
         return ERR_OK;
     }
     return local->backend->table->stat(local, ret_stat, detail);

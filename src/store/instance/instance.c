@@ -408,7 +408,7 @@ void instance_drain(struct instance *instance) {
     }
 }
 
-enum err instance_stat(struct instance_session *session, size_t index, struct backend_stat *ret_stat,
+enum err instance_stat(struct instance_session *session, size_t index, struct volume_stat *ret_stat,
                        struct err_detail *detail) {
     struct backend_session *backend;
     enum err err = instance_reach(session, index, &backend, detail);

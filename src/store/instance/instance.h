@@ -226,7 +226,7 @@ enum err instance_blocks_next(struct instance_blocks *blocks, struct key *ret_ke
 void instance_blocks_close(struct instance_blocks *blocks);
 
 /* What a volume holds; index as for instance_volume(). */
-enum err instance_stat(struct instance_session *session, size_t index, struct backend_stat *ret_stat,
+enum err instance_stat(struct instance_session *session, size_t index, struct volume_stat *ret_stat,
                        struct err_detail *detail) MUST_CHECK;
 
 #endif

@@ -266,7 +266,7 @@ enum err backend_code_read_block(struct bytes in, struct block *ret_block, struc
     return err;
 }
 
-void backend_code_put_stat(struct buf *out, const struct backend_stat *stat) {
+void backend_code_put_stat(struct buf *out, const struct volume_stat *stat) {
     struct wire_writer writer;
     start(&writer, out, BACKEND_CODE_SMALL_SIZE_MAX);
     wire_write_varint(&writer, stat->segments_count);
@@ -278,9 +278,9 @@ void backend_code_put_stat(struct buf *out, const struct backend_stat *stat) {
     finish(&writer, out);
 }
 
-enum err backend_code_read_stat(struct bytes in, struct backend_stat *ret_stat, struct err_detail *detail) {
+enum err backend_code_read_stat(struct bytes in, struct volume_stat *ret_stat, struct err_detail *detail) {
     struct wire_reader reader;
-    struct backend_stat stat;
+    struct volume_stat stat;
     wire_reader_init(&reader, in);
     stat.segments_count = wire_read_varint(&reader, INT64_MAX);
     stat.size = wire_read_varint(&reader, INT64_MAX);

@@ -82,14 +82,14 @@ enum err backend_code_read_document(struct bytes in, struct backend_code_documen
 
 void backend_code_put_stored(struct buf *out, const struct stored *stored);
 void backend_code_put_block(struct buf *out, const struct block *block);
-void backend_code_put_stat(struct buf *out, const struct backend_stat *stat);
+void backend_code_put_stat(struct buf *out, const struct volume_stat *stat);
 
 /* The volume of the key is left 0: it is the reader's number that counts. */
 enum err backend_code_read_stored(struct bytes in, struct stored *ret_stored,
                                   struct err_detail *detail) MUST_CHECK;
 enum err backend_code_read_block(struct bytes in, struct block *ret_block,
                                  struct err_detail *detail) MUST_CHECK;
-enum err backend_code_read_stat(struct bytes in, struct backend_stat *ret_stat,
+enum err backend_code_read_stat(struct bytes in, struct volume_stat *ret_stat,
                                 struct err_detail *detail) MUST_CHECK;
 
 /* ---- walks, in pages ---- */

@@ -327,7 +327,7 @@ static enum err remote_find_block(struct backend_session *generic, const uint8_t
     return remote_check(session, err, &reason, detail);
 }
 
-static enum err remote_stat_volume(struct backend_session *generic, struct backend_stat *ret_stat,
+static enum err remote_stat_volume(struct backend_session *generic, struct volume_stat *ret_stat,
                                    struct err_detail *detail) {
     struct remote_session *session = remote_of(generic);
     struct bytes answered;

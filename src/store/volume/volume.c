@@ -194,7 +194,11 @@ void volume_stat(struct volume *volume, struct volume_stat *ret_stat) {
         }
     }
     pthread_rwlock_unlock(&volume->segments_lock);
-    index_counts(volume->index, &stat.index);
+    struct index_counts counts;
+    index_counts(volume->index, &counts);
+    stat.blocks_count = counts.blocks_count;
+    stat.captures_count = counts.captures_count;
+    stat.index_size = counts.disk_size;
     *ret_stat = stat;
 }
 

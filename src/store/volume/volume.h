@@ -85,9 +85,11 @@ struct volume_recovery {
 
 struct volume_stat {
     uint64_t segments_count;
-    uint64_t size;      /* of all segments */
-    uint64_t dead_size; /* of it, what compaction would give back */
-    struct index_counts index;
+    uint64_t size;           /* of all segments */
+    uint64_t dead_size;      /* of it, what compaction would give back */
+    uint64_t blocks_count;   /* estimate */
+    uint64_t captures_count; /* estimate */
+    uint64_t index_size;
 };
 
 /* ERR_BUSY if another process has the volume open. */
