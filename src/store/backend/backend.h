@@ -29,6 +29,7 @@ typedef void backend_done(void *context, enum err err, const struct stored *stor
  * and drain. */
 struct backend_table {
     void (*close)(struct backend *backend);
+    /* ERR_NOT_FOUND: there is nothing in it (any more). */
     enum err (*session_open)(struct backend *backend, struct backend_session **ret_session);
     void (*session_close)(struct backend_session *session);
 

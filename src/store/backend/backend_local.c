@@ -16,23 +16,13 @@ struct backend_local {
     char index[PATH_SIZE_MAX];
 };
 
-/* What a thread needs of it is made when it first does. */
-struct session_local {
-    struct backend_session session; /* first */
-    struct volume *volume;
-    struct volume_writer *writer;
-    struct volume_reader *reader;
-    struct volume_requests *requests;
-    struct document_sum asked;
-};
-
 struct cursor_local {
     struct backend_cursor cursor; /* first */
     struct index_cursor *walk;
 };
 
-static struct session_local *local_of(struct backend_session *session) {
-    return (struct session_local *)session;
+static struct local_session *local_of(struct backend_session *session) {
+    return (struct local_session *)session;
 }
 
 static enum err local_explain(enum err err, struct err_detail *detail) {
@@ -42,18 +32,20 @@ static enum err local_explain(enum err err, struct err_detail *detail) {
 /* ---- sessions ---- */
 
 static enum err local_open_session(struct backend *backend, struct backend_session **ret_session) {
-    struct session_local *session = calloc(1, sizeof *session);
+    struct local_session *session = calloc(1, sizeof *session);
     if (session == NULL) {
         return ERR_MEMORY;
     }
-    session->session.backend = backend;
-    session->volume = ((struct backend_local *)backend)->volume;
+    local_session_init(session, backend, ((struct backend_local *)backend)->volume);
     *ret_session = &session->session;
     return ERR_OK;
 }
 
-static void local_close_session(struct backend_session *generic) {
-    struct session_local *session = local_of(generic);
+void local_session_init(struct local_session *session, struct backend *backend, struct volume *volume) {
+    *session = (struct local_session){.session = {.backend = backend}, .volume = volume};
+}
+
+void local_session_done(struct local_session *session) {
     if (session->writer != NULL) {
         volume_writer_free(session->writer);
     }
@@ -63,17 +55,21 @@ static void local_close_session(struct backend_session *generic) {
     if (session->requests != NULL) {
         volume_requests_free(session->requests);
     }
+}
+
+static void local_close_session(struct backend_session *session) {
+    local_session_done(local_of(session));
     free(session);
 }
 
-static struct volume_writer *local_writer_of(struct session_local *session) {
+static struct volume_writer *local_writer_of(struct local_session *session) {
     if (session->writer == NULL) {
         session->writer = volume_writer_new(session->volume);
     }
     return session->writer;
 }
 
-static struct volume_reader *local_reader_of(struct session_local *session) {
+static struct volume_reader *local_reader_of(struct local_session *session) {
     if (session->reader == NULL) {
         session->reader = volume_reader_new(session->volume);
     }
@@ -126,7 +122,7 @@ static enum err local_get_record(struct backend_session *session, const struct l
 
 static enum err local_get_request(struct backend_session *generic, const struct location *location,
                                   struct bytes *ret_request, struct err_detail *detail) {
-    struct session_local *session = local_of(generic);
+    struct local_session *session = local_of(generic);
     if (session->requests == NULL) {
         session->requests = volume_requests_new(session->volume);
     }
@@ -160,6 +156,7 @@ static enum err local_open_cursor(struct backend_session *session, enum err err,
         return ERR_MEMORY;
     }
     *cursor = (struct cursor_local){.cursor = {.session = session}, .walk = walk};
+    local_of(session)->cursors_count++;
     *ret_cursor = &cursor->cursor;
     return ERR_OK;
 }
@@ -200,6 +197,7 @@ static enum err local_next_block(struct backend_cursor *cursor, struct key *ret_
 }
 
 static void local_close_cursor(struct backend_cursor *cursor) {
+    local_of(cursor->session)->cursors_count--;
     index_cursor_close(((struct cursor_local *)cursor)->walk);
     free(cursor);
 }
@@ -224,7 +222,7 @@ static void local_close_backend(struct backend *generic) {
     free(backend);
 }
 
-static const struct backend_table local_table = {
+const struct backend_table backend_local_table = {
     .close = local_close_backend,
     .session_open = local_open_session,
     .session_close = local_close_session,
@@ -299,7 +297,7 @@ enum err backend_local_open(const struct backend_local_config *config, struct ba
     if (backend == NULL) {
         return ERR_MEMORY;
     }
-    backend->backend = (struct backend){.table = &local_table, .number = config->volume.number};
+    backend->backend = (struct backend){.table = &backend_local_table, .number = config->volume.number};
     enum err err = local_open_volume(backend, config, ret_recovery, detail);
     if (err != ERR_OK) {
         free(backend);
@@ -310,14 +308,14 @@ enum err backend_local_open(const struct backend_local_config *config, struct ba
 }
 
 struct volume *backend_local_volume(struct backend *backend) {
-    ASSERT(backend->table == &local_table);
+    ASSERT(backend->table == &backend_local_table);
     return ((struct backend_local *)backend)->volume;
 }
 
 /* ---- what the table does not have ---- */
 
-static struct session_local *local_checked(struct backend_session *session) {
-    ASSERT(session->backend->table == &local_table);
+static struct local_session *local_checked(struct backend_session *session) {
+    ASSERT(session->backend->table == &backend_local_table);
     return local_of(session);
 }
 

@@ -27,6 +27,25 @@ enum err backend_local_open(const struct backend_local_config *config, struct ba
 /* The volume behind a backend that backend_local_open() gave. */
 struct volume *backend_local_volume(struct backend *backend);
 
+/* ---- for a backend that reads a volume of this machine in its own way: backend_mirrored.c ---- */
+
+/* The first member of its sessions. What a thread needs of the volume is made when it first does. */
+struct local_session {
+    struct backend_session session; /* first */
+    struct volume *volume;
+    struct volume_writer *writer;
+    struct volume_reader *reader;
+    struct volume_requests *requests;
+    struct document_sum asked;
+    unsigned cursors_count; /* open */
+};
+
+void local_session_init(struct local_session *session, struct backend *backend, struct volume *volume);
+void local_session_done(struct local_session *session);
+
+/* What reads in it needs nothing but such a session. */
+extern const struct backend_table backend_local_table;
+
 /* What only a local backend can do, on a session of one: see volume.h. */
 enum err backend_local_remove_capture(struct backend_session *session, const struct capture *capture,
                                       struct err_detail *detail) MUST_CHECK;

@@ -14,7 +14,8 @@ struct mirrored_holding {
 
 struct backend_mirrored {
     struct backend backend; /* first */
-    pthread_mutex_t lock;   /* of the holding: held while a share of it is taken */
+    struct backend_table table;
+    pthread_mutex_t lock; /* of the holding: held while a share of it is taken */
     struct mirrored_holding *holding;
     pthread_rwlock_t rules_lock;
     struct access_rules *rules;
@@ -22,23 +23,12 @@ struct backend_mirrored {
 };
 
 struct session_mirrored {
-    struct backend_session session;   /* first */
-    struct mirrored_holding *holding; /* NULL: there was none */
-    struct backend_session *local;    /* of it */
-    unsigned cursors_count;
-};
-
-struct cursor_mirrored {
-    struct backend_cursor cursor; /* first */
-    struct backend_cursor *local; /* NULL: there is nothing */
+    struct local_session local; /* first: it is read as any volume is */
+    struct mirrored_holding *holding;
 };
 
 static struct backend_mirrored *mirrored(struct backend *backend) {
     return (struct backend_mirrored *)backend;
-}
-
-static struct session_mirrored *session_of(struct backend_session *session) {
-    return (struct session_mirrored *)session;
 }
 
 /* ---- holdings ---- */
@@ -95,7 +85,7 @@ bool backend_mirrored_is_stale(const struct backend_session *session) {
     const struct session_mirrored *from = (const struct session_mirrored *)session;
     struct backend_mirrored *here = mirrored(session->backend);
     pthread_mutex_lock(&here->lock);
-    bool is_stale = here->holding != from->holding && from->cursors_count == 0;
+    bool is_stale = here->holding != from->holding && from->local.cursors_count == 0;
     pthread_mutex_unlock(&here->lock);
     return is_stale;
 }
@@ -132,150 +122,39 @@ enum access_verdict backend_mirrored_check(struct backend *backend, struct bytes
 /* ---- sessions ---- */
 
 static enum err open_session(struct backend *backend, struct backend_session **ret_session) {
+    struct mirrored_holding *holding = backend_mirrored_hold(backend);
+    if (holding == NULL) {
+        return ERR_NOT_FOUND;
+    }
     struct session_mirrored *session = calloc(1, sizeof *session);
     if (session == NULL) {
+        mirrored_release(holding);
         return ERR_MEMORY;
     }
-    session->session.backend = backend;
-    session->holding = backend_mirrored_hold(backend);
-    if (session->holding != NULL) {
-        struct backend *local = session->holding->local;
-        enum err err = local->table->session_open(local, &session->local);
-        if (err != ERR_OK) {
-            mirrored_release(session->holding);
-            free(session);
-            return err;
-        }
-    }
-    *ret_session = &session->session;
+    local_session_init(&session->local, backend, mirrored_volume(holding));
+    session->holding = holding;
+    *ret_session = &session->local.session;
     return ERR_OK;
 }
 
 static void close_session(struct backend_session *generic) {
-    struct session_mirrored *session = session_of(generic);
-    ASSERT(session->cursors_count == 0);
-    if (session->local != NULL) {
-        session->local->backend->table->session_close(session->local);
-    }
+    struct session_mirrored *session = (struct session_mirrored *)generic;
+    ASSERT(session->local.cursors_count == 0);
+    local_session_done(&session->local);
     mirrored_release(session->holding);
     free(session);
 }
 
-/* ---- reading ---- */
-
-static enum err missing(struct err_detail *detail) {
-    return err_set(detail, ERR_NOT_FOUND, "the collection is not here any more");
-}
-
-static enum err get(struct backend_session *session, const struct key *key, struct bytes *ret_document,
-                    struct err_detail *detail) {
-    struct backend_session *local = session_of(session)->local;
-    return local != NULL ? local->backend->table->get(local, key, ret_document, detail) : missing(detail);
-}
-
-static enum err get_record(struct backend_session *session, const struct location *location,
-                           struct bytes *ret_record, struct err_detail *detail) {
-    struct backend_session *local = session_of(session)->local;
-    return local != NULL ? local->backend->table->get_record(local, location, ret_record, detail)
-                         : missing(detail);
-}
-
-static enum err get_request(struct backend_session *session, const struct location *location,
-                            struct bytes *ret_request, struct err_detail *detail) {
-    struct backend_session *local = session_of(session)->local;
-    return local != NULL ? local->backend->table->get_request(local, location, ret_request, detail)
-                         : missing(detail);
-}
-
-static enum err find_block(struct backend_session *session, const uint8_t digest[KEY_DIGEST_SIZE],
-                           uint16_t number, struct block *ret_block, struct err_detail *detail) {
-    struct backend_session *local = session_of(session)->local;
-    return local != NULL ? local->backend->table->find_block(local, digest, number, ret_block, detail)
-                         : missing(detail);
-}
-
-static enum err stat_holding(struct backend_session *session, struct volume_stat *ret_stat,
-                             struct err_detail *detail) {
-    struct backend_session *local = session_of(session)->local;
-    if (local == NULL) {
-        *ret_stat = (struct volume_stat){0};
-        return ERR_OK;
-    }
-    return local->backend->table->stat(local, ret_stat, detail);
-}
-
-/* ---- walking ---- */
-
-static enum err make_cursor(struct backend_session *session, enum err err, struct backend_cursor *local,
-                            struct backend_cursor **ret_cursor) {
-    if (err != ERR_OK) {
-        return err;
-    }
-    struct cursor_mirrored *cursor = malloc(sizeof *cursor);
-    if (cursor == NULL) {
-        if (local != NULL) {
-            local->session->backend->table->cursor_close(local);
-        }
-        return ERR_MEMORY;
-    }
-    *cursor = (struct cursor_mirrored){.cursor = {.session = session}, .local = local};
-    session_of(session)->cursors_count++;
-    *ret_cursor = &cursor->cursor;
-    return ERR_OK;
-}
-
-static enum err open_captures(struct backend_session *session, struct bytes from, struct bytes to,
-                              bool in_reverse, struct backend_cursor **ret_cursor,
-                              struct err_detail *detail) {
-    struct backend_session *local = session_of(session)->local;
-    struct backend_cursor *walk = NULL;
-    enum err err = ERR_OK;
-    if (local != NULL) {
-        err = local->backend->table->captures_open(local, from, to, in_reverse, &walk, detail);
-    }
-    return make_cursor(session, err, walk, ret_cursor);
-}
-
 /* What is excluded here must not hide the same capture of another backend. */
-static enum err next_capture(struct backend_cursor *generic, struct capture *ret_capture,
+static enum err next_capture(struct backend_cursor *cursor, struct capture *ret_capture,
                              struct err_detail *detail) {
-    struct backend_cursor *local = ((struct cursor_mirrored *)generic)->local;
-    struct backend *backend = generic->session->backend;
-    enum err err = local != NULL ? ERR_OK : ERR_NOT_FOUND;
-    bool is_excluded = true;
-    while (err == ERR_OK && is_excluded) {
-        err = local->session->backend->table->captures_next(local, ret_capture, detail);
-        is_excluded = err == ERR_OK && backend_mirrored_check(backend, ret_capture->surt,
-                                                              ret_capture->time_us) == ACCESS_EXCLUDE;
-    }
+    struct backend *backend = cursor->session->backend;
+    enum err err;
+    do {
+        err = backend_local_table.captures_next(cursor, ret_capture, detail);
+    } while (err == ERR_OK &&
+             backend_mirrored_check(backend, ret_capture->surt, ret_capture->time_us) == ACCESS_EXCLUDE);
     return err;
-}
-
-static enum err open_blocks(struct backend_session *session, struct bytes from,
-                            struct backend_cursor **ret_cursor, struct err_detail *detail) {
-    struct backend_session *local = session_of(session)->local;
-    struct backend_cursor *walk = NULL;
-    enum err err = ERR_OK;
-    if (local != NULL) {
-        err = local->backend->table->blocks_open(local, from, &walk, detail);
-    }
-    return make_cursor(session, err, walk, ret_cursor);
-}
-
-static enum err next_block(struct backend_cursor *generic, struct key *ret_key, struct block *ret_block,
-                           struct err_detail *detail) {
-    struct backend_cursor *local = ((struct cursor_mirrored *)generic)->local;
-    return local != NULL ? local->session->backend->table->blocks_next(local, ret_key, ret_block, detail)
-                         : ERR_NOT_FOUND;
-}
-
-static void close_cursor(struct backend_cursor *generic) {
-    struct cursor_mirrored *cursor = (struct cursor_mirrored *)generic;
-    if (cursor->local != NULL) {
-        cursor->local->session->backend->table->cursor_close(cursor->local);
-    }
-    session_of(generic->session)->cursors_count--;
-    free(cursor);
 }
 
 /* ---- */
@@ -291,28 +170,27 @@ static void close_backend(struct backend *generic) {
     free(backend);
 }
 
-static const struct backend_table mirrored_table = {
-    .close = close_backend,
-    .session_open = open_session,
-    .session_close = close_session,
-    .get = get,
-    .get_record = get_record,
-    .get_request = get_request,
-    .find_block = find_block,
-    .captures_open = open_captures,
-    .captures_next = next_capture,
-    .blocks_open = open_blocks,
-    .blocks_next = next_block,
-    .cursor_close = close_cursor,
-    .stat = stat_holding,
-};
-
 struct backend *backend_mirrored_new(void) {
     struct backend_mirrored *backend = calloc(1, sizeof *backend);
     if (backend == NULL) {
         return NULL;
     }
-    backend->backend.table = &mirrored_table;
+    backend->table = (struct backend_table){
+        .close = close_backend,
+        .session_open = open_session,
+        .session_close = close_session,
+        .get = backend_local_table.get,
+        .get_record = backend_local_table.get_record,
+        .get_request = backend_local_table.get_request,
+        .find_block = backend_local_table.find_block,
+        .captures_open = backend_local_table.captures_open,
+        .captures_next = next_capture,
+        .blocks_open = backend_local_table.blocks_open,
+        .blocks_next = backend_local_table.blocks_next,
+        .cursor_close = backend_local_table.cursor_close,
+        .stat = backend_local_table.stat,
+    };
+    backend->backend.table = &backend->table;
     pthread_mutex_init(&backend->lock, NULL);
     pthread_rwlock_init(&backend->rules_lock, NULL);
     return &backend->backend;

@@ -381,6 +381,9 @@ enum err instance_reach(struct instance_session *session, size_t index, struct b
     }
     if (session->sessions[index] == NULL) {
         enum err err = slot->backend->table->session_open(slot->backend, &session->sessions[index]);
+        if (err == ERR_NOT_FOUND) {
+            return err_set(detail, err, "the collection is not here any more");
+        }
         if (err != ERR_OK) {
             return err_set(detail, err, "volume %u: %s", slot->config->number, err_text(err));
         }

@@ -61,7 +61,7 @@ bool instance_is_trouble(enum err err);
 /* Remember how a call on the slot ended. Returns err, with a detail that names the volume. */
 enum err instance_note(struct instance *instance, size_t index, enum err err, struct err_detail *detail);
 
-/* The session with the slot's backend; the reason if it is down. */
+/* The session with the slot's backend; the reason if it is down; ERR_NOT_FOUND if nothing is in it. */
 enum err instance_reach(struct instance_session *session, size_t index, struct backend_session **ret_session,
                         struct err_detail *detail) MUST_CHECK;
 

@@ -103,6 +103,9 @@ static enum err add_lane(struct merge *merge, struct instance_session *session, 
         merge->is_partial = true;
         return ERR_OK;
     }
+    if (err == ERR_NOT_FOUND) {
+        return ERR_OK;
+    }
     if (err == ERR_OK) {
         err = backend->backend->table->captures_open(backend, from, to, merge->in_reverse, &lane->cursor,
                                                      &inner);
