@@ -60,9 +60,7 @@ enum err export_wacz_init(struct export_wacz *wacz, struct sink *file, const cha
 void export_wacz_done(struct export_wacz *wacz) {
     buf_done(&wacz->last_page);
     buf_done(&wacz->line);
-    if (wacz->text != NULL) {
-        text_free(wacz->text);
-    }
+    text_free(wacz->text);
     buf_done(&wacz->html);
     sha256_done(&wacz->sha256);
     content_done(&wacz->content);

@@ -356,6 +356,9 @@ void dns_free(struct dns *dns) {
     if (dns == NULL) {
         return;
     }
+    if (dns == NULL) {
+        return;
+    }
     ares_destroy(dns->channel); /* calls back for all that is asked, and closes the polls */
     size_t cursor = 0;
     struct bytes name;

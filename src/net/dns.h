@@ -63,7 +63,7 @@ struct dns_question {
 enum err dns_new(const struct dns_config *config, struct dns **ret_dns, struct err_detail *detail) MUST_CHECK;
 
 /* Nobody may be waiting. The memory goes when the loop has run once more. */
-void dns_free(struct dns *dns);
+void dns_free(struct dns *dns); /* may be NULL */
 
 /*
 The answer, if it is known, valid until the loop goes on. Else NULL: done() is called later from the

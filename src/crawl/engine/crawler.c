@@ -541,9 +541,7 @@ void crawler_free(struct crawler *crawler) {
     if (crawler->fetch != NULL) {
         fetch_free(crawler->fetch);
     }
-    if (crawler->dns != NULL) {
-        dns_free(crawler->dns);
-    }
+    dns_free(crawler->dns);
     while (crawler->free_trips != NULL) {
         struct trip *trip = crawler->free_trips;
         crawler->free_trips = trip->next;

@@ -77,9 +77,7 @@ struct harvest *harvest_new(struct instance *instance, const struct identity *id
 }
 
 void harvest_free(struct harvest *harvest) {
-    if (harvest->session != NULL) {
-        instance_session_free(harvest->session);
-    }
+    instance_session_free(harvest->session);
     links_free(harvest->links);
     buf_done(&harvest->decoded);
     content_done(&harvest->content);

@@ -91,9 +91,7 @@ struct monitor *monitor_new(const struct monitor_config *config) {
     struct instance_session *session = instance_session_new(config->sources.instance);
     if (monitor == NULL || session == NULL) {
         free(monitor);
-        if (session != NULL) {
-            instance_session_free(session);
-        }
+        instance_session_free(session);
         return NULL;
     }
     monitor->config = *config;

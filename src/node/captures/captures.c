@@ -67,14 +67,10 @@ static void captures_give_done(struct captures *captures) {
         return;
     }
     for (size_t i = 0; i < CAPTURES_GIVERS_COUNT; i++) {
-        if (captures->givers[i].session != NULL) {
-            instance_session_free(captures->givers[i].session);
-        }
+        instance_session_free(captures->givers[i].session);
         captures->givers[i] = (struct captures_giver){0};
     }
-    if (captures->session != NULL) {
-        instance_session_free(captures->session);
-    }
+    instance_session_free(captures->session);
     record_done(&captures->record);
     sha256_done(&captures->sha256);
     pack_payload_done(&captures->pack_payload);
@@ -385,6 +381,9 @@ struct captures_session *captures_session_new(struct captures *captures) {
 }
 
 void captures_session_free(struct captures_session *session) {
+    if (session == NULL) {
+        return;
+    }
     document_hasher_done(&session->hasher);
     pack_payload_done(&session->pack_payload);
     payload_done(&session->head);

@@ -50,7 +50,7 @@ struct captures *captures_new(const struct captures_config *config); /* NULL: ou
 void captures_free(struct captures *captures);
 
 struct captures_session *captures_session_new(struct captures *captures); /* NULL: out of memory */
-void captures_session_free(struct captures_session *session);
+void captures_session_free(struct captures_session *session);             /* may be NULL */
 
 /* A capture that has come and is sound. All of it lasts until the next fetch of the session. */
 struct captured {

@@ -23,9 +23,7 @@ enum err copies_reader_init(struct copies_reader *reader, struct instance *insta
 }
 
 void copies_reader_done(struct copies_reader *reader) {
-    if (reader->session != NULL) {
-        instance_session_free(reader->session);
-    }
+    instance_session_free(reader->session);
     if (reader->sha256.context != NULL) {
         sha256_done(&reader->sha256);
     }

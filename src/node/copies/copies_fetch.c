@@ -529,12 +529,8 @@ enum err copies_crew_init(struct copies *copies) {
 void copies_crew_done(struct copies *copies) {
     pool_stop(&copies->crew);
     for (size_t i = 0; i < COPIES_CREW_COUNT; i++) {
-        if (copies->hands[i].fetches != NULL) {
-            captures_session_free(copies->hands[i].fetches);
-        }
-        if (copies->hands[i].session != NULL) {
-            instance_session_free(copies->hands[i].session);
-        }
+        captures_session_free(copies->hands[i].fetches);
+        instance_session_free(copies->hands[i].session);
     }
     free(copies->work);
 }

@@ -167,9 +167,7 @@ static enum err worker_init(struct worker *worker, struct crowd_lookups *lookups
 }
 
 static void worker_done(struct worker *worker) {
-    if (worker->session != NULL) {
-        crowd_reader_session_free(worker->session);
-    }
+    crowd_reader_session_free(worker->session);
     sha256_done(&worker->sha256);
     canon_done(&worker->canon);
     buf_done(&worker->surt);

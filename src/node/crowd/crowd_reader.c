@@ -109,9 +109,10 @@ struct crowd_reader_session *crowd_reader_session_new(struct crowd_reader *reade
 }
 
 void crowd_reader_session_free(struct crowd_reader_session *session) {
-    if (session->captures != NULL) {
-        captures_session_free(session->captures);
+    if (session == NULL) {
+        return;
     }
+    captures_session_free(session->captures);
     offers_title_done(&session->title);
     sha256_done(&session->sha256);
     buf_done(&session->words);

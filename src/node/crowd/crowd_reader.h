@@ -46,7 +46,7 @@ struct crowd_reader *crowd_reader_new(const struct crowd_reader_config *config);
 void crowd_reader_free(struct crowd_reader *reader);
 
 struct crowd_reader_session *crowd_reader_session_new(struct crowd_reader *reader); /* NULL: out of memory */
-void crowd_reader_session_free(struct crowd_reader_session *session);
+void crowd_reader_session_free(struct crowd_reader_session *session);               /* may be NULL */
 
 /* Where it came from, for people. */
 struct obtained {

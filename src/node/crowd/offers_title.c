@@ -24,9 +24,7 @@ enum err offers_title_init(struct offers_title *title) {
 
 void offers_title_done(struct offers_title *title) {
     content_done(&title->content);
-    if (title->text != NULL) {
-        text_free(title->text);
-    }
+    text_free(title->text);
 }
 
 struct bytes offers_title_cut(struct bytes text, size_t size_max) {

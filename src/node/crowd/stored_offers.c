@@ -123,9 +123,7 @@ void stored_offers_stop(struct stored_offers *stored) {
 
 void stored_offers_free(struct stored_offers *stored) {
     stored_offers_stop(stored);
-    if (stored->session != NULL) {
-        captures_session_free(stored->session);
-    }
+    captures_session_free(stored->session);
     if (stored->captures != NULL) {
         captures_free(stored->captures);
     }

@@ -437,9 +437,7 @@ static void proxy_end(void *context) {
         proxy_connection_free(proxy->connections);
     }
     uv_close((uv_handle_t *)&proxy->listener, NULL);
-    if (proxy->dns != NULL) {
-        dns_free(proxy->dns);
-    }
+    dns_free(proxy->dns);
 }
 
 /* ---- starting ---- */

@@ -71,12 +71,8 @@ void proxy_worker_free(struct proxy_worker *worker) {
     if (worker == NULL) {
         return;
     }
-    if (worker->crowd != NULL) {
-        crowd_reader_session_free(worker->crowd);
-    }
-    if (worker->session != NULL) {
-        instance_session_free(worker->session);
-    }
+    crowd_reader_session_free(worker->crowd);
+    instance_session_free(worker->session);
     document_hasher_done(&worker->hasher);
     content_done(&worker->content);
     http_head_done(&worker->head);

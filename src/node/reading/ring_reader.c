@@ -300,12 +300,8 @@ size_t ring_reader_put_busy_last(struct ring_reader *backend, struct peer *peers
 
 static void close_session(struct backend_session *generic) {
     struct ring_reader_session *session = ring_reader_session(generic);
-    if (session->captures != NULL) {
-        captures_session_free(session->captures);
-    }
-    if (session->crowd_reader != NULL) {
-        crowd_reader_session_free(session->crowd_reader);
-    }
+    captures_session_free(session->captures);
+    crowd_reader_session_free(session->crowd_reader);
     if (session->has_title) {
         offers_title_done(&session->title);
     }

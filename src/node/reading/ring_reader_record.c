@@ -85,9 +85,7 @@ struct errand {
 static void errand_release(void *context) {
     struct errand *errand = context;
     struct ring_reader *backend = errand->backend;
-    if (errand->captures != NULL) {
-        captures_session_free(errand->captures);
-    }
+    captures_session_free(errand->captures);
     buf_done(&errand->surt);
     free(errand);
     ring_reader_leave_aside(backend); /* from here on the backend may be gone */

@@ -113,9 +113,7 @@ struct ring_reader_service *ring_reader_service_new(const struct ring_reader_ser
 }
 
 void ring_reader_service_free(struct ring_reader_service *service) {
-    if (service->session != NULL) {
-        instance_session_free(service->session);
-    }
+    instance_session_free(service->session);
     sha256_done(&service->sha256);
     buf_done(&service->surt);
     buf_done(&service->next);

@@ -442,9 +442,7 @@ static void transport_end(void *context) {
     transport->is_running = false;
     pthread_mutex_unlock(&transport->lock);
     dns_cancel(&transport->contact.question);
-    if (transport->dns != NULL) {
-        dns_free(transport->dns);
-    }
+    dns_free(transport->dns);
     if (transport->datagram != NULL) {
         datagram_free(transport->datagram);
     }

@@ -42,9 +42,7 @@ static void part_free(struct archive_part *part) {
     }
     record_done(&part->record);
     scratch_done(&part->chunks);
-    if (part->session != NULL) {
-        instance_session_free(part->session);
-    }
+    instance_session_free(part->session);
     free(part);
 }
 
@@ -174,9 +172,7 @@ static void reader_free(struct archive_reader *reader) {
     buf_done(&reader->found);
     buf_done(&reader->surt);
     canon_done(&reader->canon);
-    if (reader->session != NULL) {
-        instance_session_free(reader->session);
-    }
+    instance_session_free(reader->session);
     free(reader);
 }
 

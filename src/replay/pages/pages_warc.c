@@ -124,9 +124,7 @@ static void parcel_done(struct parcel *parcel) {
     warc_writer_done(&parcel->writer);
     record_done(&parcel->origin);
     record_done(&parcel->own);
-    if (parcel->session != NULL) {
-        instance_session_free(parcel->session);
-    }
+    instance_session_free(parcel->session);
     scratch_done(&parcel->file);
     buf_done(&parcel->chunks);
 }

@@ -608,9 +608,7 @@ static void feed_done(struct search_feed *feed) {
     for (size_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
         mirrored_let_go(&feed->mirrored.items[i]);
     }
-    if (feed->text != NULL) {
-        text_free(feed->text);
-    }
+    text_free(feed->text);
     archive_reader_end(feed->archive);
     if (feed->has_content) {
         content_done(&feed->content);

@@ -14,15 +14,9 @@ static const char BINARY[] = "application/octet-stream";
 /* ---- kits ---- */
 
 static void free_kit(struct volume_kit *kit) {
-    if (kit->writer != NULL) {
-        volume_writer_free(kit->writer);
-    }
-    if (kit->reader != NULL) {
-        volume_reader_free(kit->reader);
-    }
-    if (kit->requests != NULL) {
-        volume_requests_free(kit->requests);
-    }
+    volume_writer_free(kit->writer);
+    volume_reader_free(kit->reader);
+    volume_requests_free(kit->requests);
     scratch_done(&kit->body);
     pack_payload_done(&kit->pack_payload);
     free(kit);

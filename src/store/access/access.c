@@ -43,9 +43,7 @@ static void access_put_in_force(struct access *access, struct access_rules *rule
     access->rules = rules;
     atomic_store(&access->rules_count, access_rules_count(rules));
     pthread_rwlock_unlock(&access->lock);
-    if (old != NULL) {
-        access_rules_free(old);
-    }
+    access_rules_free(old);
 }
 
 /* Look before reading: a change in between is seen the next time. */
@@ -137,9 +135,7 @@ enum err access_open(const char *directory, const struct clock *clock, access_te
 }
 
 void access_close(struct access *access) {
-    if (access->rules != NULL) {
-        access_rules_free(access->rules);
-    }
+    access_rules_free(access->rules);
     buf_done(&access->seen);
     pthread_rwlock_destroy(&access->lock);
     pthread_mutex_destroy(&access->looking);

@@ -42,6 +42,9 @@ struct access_rules *access_rules_new(void) {
 }
 
 void access_rules_free(struct access_rules *rules) {
+    if (rules == NULL) {
+        return;
+    }
     arena_done(&rules->keys);
     free(rules->rules);
     free(rules->nodes);

@@ -20,8 +20,8 @@ enum { ACCESS_RULES_MAX = 1000000 };
 
 struct access_rules;
 
-struct access_rules *access_rules_new(void); /* NULL: out of memory */
-void access_rules_free(struct access_rules *rules);
+struct access_rules *access_rules_new(void);        /* NULL: out of memory */
+void access_rules_free(struct access_rules *rules); /* may be NULL */
 
 /*
  * Add the lines of a file. Empty ones and those that begin with "#" do not count. ERR_INVALID with

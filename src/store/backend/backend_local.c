@@ -46,15 +46,9 @@ void local_session_init(struct local_session *session, struct backend *backend, 
 }
 
 void local_session_done(struct local_session *session) {
-    if (session->writer != NULL) {
-        volume_writer_free(session->writer);
-    }
-    if (session->reader != NULL) {
-        volume_reader_free(session->reader);
-    }
-    if (session->requests != NULL) {
-        volume_requests_free(session->requests);
-    }
+    volume_writer_free(session->writer);
+    volume_reader_free(session->reader);
+    volume_requests_free(session->requests);
 }
 
 static void local_close_session(struct backend_session *session) {

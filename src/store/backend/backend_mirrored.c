@@ -99,9 +99,7 @@ void backend_mirrored_set_rules(struct backend *backend, struct access_rules *ta
     here->rules = take_rules;
     here->rules_count = take_rules != NULL ? access_rules_count(take_rules) : 0;
     pthread_rwlock_unlock(&here->rules_lock);
-    if (old != NULL) {
-        access_rules_free(old);
-    }
+    access_rules_free(old);
 }
 
 enum access_verdict backend_mirrored_check(struct backend *backend, struct bytes surt, int64_t time_us) {
@@ -162,9 +160,7 @@ static enum err next_capture(struct backend_cursor *cursor, struct capture *ret_
 static void close_backend(struct backend *generic) {
     struct backend_mirrored *backend = mirrored(generic);
     mirrored_release(backend->holding);
-    if (backend->rules != NULL) {
-        access_rules_free(backend->rules);
-    }
+    access_rules_free(backend->rules);
     pthread_rwlock_destroy(&backend->rules_lock);
     pthread_mutex_destroy(&backend->lock);
     free(backend);

@@ -318,6 +318,9 @@ void instance_session_free(struct instance_session *session) {
     if (session == NULL) {
         return;
     }
+    if (session == NULL) {
+        return;
+    }
     for (size_t i = 0; i < session->instance->slots_count + OTHERS_COUNT; i++) {
         struct backend_session *backend = session->sessions[i];
         if (backend != NULL) {

@@ -128,7 +128,7 @@ void instance_settle(struct instance *instance);
 /* ---- sessions ---- */
 
 struct instance_session *instance_session_new(struct instance *instance); /* NULL: out of memory */
-void instance_session_free(struct instance_session *session);
+void instance_session_free(struct instance_session *session);             /* may be NULL */
 
 /* ---- writing ---- */
 

@@ -315,9 +315,7 @@ void keyset_feed_free(struct keyset_feed *feed) {
         follow_free(feed->volumes[i].follow);
     }
     free(feed->volumes);
-    if (feed->session != NULL) {
-        instance_session_free(feed->session);
-    }
+    instance_session_free(feed->session);
     buf_done(&feed->from);
     buf_done(&feed->to);
     free(feed);

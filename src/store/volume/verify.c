@@ -230,9 +230,7 @@ enum err verify_volume(struct volume *volume, const struct verify_observer *obse
     if (err == ERR_OK) {
         *ret_report = verify.report;
     }
-    if (verify.reader != NULL) {
-        volume_reader_free(verify.reader);
-    }
+    volume_reader_free(verify.reader);
     warc_check_done(&verify.check);
     map_done(&verify.records);
     map_done(&verify.told);

@@ -147,7 +147,7 @@ enum err volume_holds(const struct volume *volume, const struct document_sum *su
 /* ---- writing: one writer per thread ---- */
 
 struct volume_writer *volume_writer_new(struct volume *volume); /* NULL: out of memory */
-void volume_writer_free(struct volume_writer *writer);
+void volume_writer_free(struct volume_writer *writer);          /* may be NULL */
 
 /* Durable on return. ERR_NO_SPACE leaves the volume usable: it serves on and takes documents when there is
  * room. */
@@ -205,7 +205,7 @@ void volume_drain(struct volume *volume);
 /* ---- reading: one reader per thread ---- */
 
 struct volume_reader *volume_reader_new(struct volume *volume); /* NULL: out of memory */
-void volume_reader_free(struct volume_reader *reader);
+void volume_reader_free(struct volume_reader *reader);          /* may be NULL */
 
 /*
  * The document of the key, in the reader's hands (read-only) until the next call. ERR_NOT_FOUND; ERR_CORRUPT

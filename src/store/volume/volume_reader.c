@@ -64,6 +64,9 @@ struct volume_reader *volume_reader_new(struct volume *volume) {
 }
 
 void volume_reader_free(struct volume_reader *reader) {
+    if (reader == NULL) {
+        return;
+    }
     ZSTD_freeDCtx(reader->zstd);
     prefix_decoder_done(&reader->prefix);
     libdeflate_free_decompressor(reader->deflate);

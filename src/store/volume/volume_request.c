@@ -27,6 +27,9 @@ struct volume_requests *volume_requests_new(struct volume *volume) {
 }
 
 void volume_requests_free(struct volume_requests *requests) {
+    if (requests == NULL) {
+        return;
+    }
     warc_reader_done(&requests->reader);
     buf_done(&requests->request);
     free(requests);

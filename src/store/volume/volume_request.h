@@ -13,7 +13,7 @@ enum { VOLUME_REQUEST_SIZE_MAX = 64 << 20 };
 struct volume_requests;
 
 struct volume_requests *volume_requests_new(struct volume *volume); /* NULL: out of memory */
-void volume_requests_free(struct volume_requests *requests);
+void volume_requests_free(struct volume_requests *requests);        /* may be NULL */
 
 /* The block of the request that names the record at the location; empty if there is none. Lives until the
  * next call. */

@@ -186,9 +186,10 @@ struct volume_writer *volume_writer_new(struct volume *volume) {
 }
 
 void volume_writer_free(struct volume_writer *writer) {
-    if (writer->reader != NULL) {
-        volume_reader_free(writer->reader);
+    if (writer == NULL) {
+        return;
     }
+    volume_reader_free(writer->reader);
     document_hasher_done(&writer->hasher);
     canon_done(&writer->canon);
     buf_done(&writer->surt);

@@ -205,6 +205,9 @@ struct text *text_new(void) {
 }
 
 void text_free(struct text *text) {
+    if (text == NULL) {
+        return;
+    }
     html_done(&text->html);
     transcode_done(&text->transcode);
     buf_done(&text->head);

@@ -31,8 +31,8 @@ enum {
 
 struct text;
 
-struct text *text_new(void); /* NULL: out of memory */
-void text_free(struct text *text);
+struct text *text_new(void);       /* NULL: out of memory */
+void text_free(struct text *text); /* may be NULL */
 
 /* A new page; content_type: the header as received, may be empty. Memory is kept. */
 void text_start(struct text *text, struct bytes content_type);
