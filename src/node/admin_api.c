@@ -118,9 +118,9 @@ static void show_crowd(void *context, struct arena *arena, struct sheet *sheet) 
     ring_services_show_crowd(work->services, arena, sheet);
 }
 
-static size_t list_mirrors(void *context, struct arena *arena, struct mirror_view **ret_mirrors) {
+static void show_mirrors(void *context, struct sheet *sheet) {
     const struct admin_api *work = context;
-    return ring_services_list_mirrors(work->services, arena, ret_mirrors);
+    ring_services_show_mirrors(work->services, sheet);
 }
 
 static void show_groups(void *context, struct sheet *sheet) {
@@ -204,7 +204,7 @@ const struct admin_pages_table admin_api_table = {
     .put_crowd = put_crowd,
     .show_crowd = show_crowd,
     .put_mirrors = put_mirrors,
-    .list_mirrors = list_mirrors,
+    .show_mirrors = show_mirrors,
     .show_groups = show_groups,
     .put_groups = put_groups,
     .put_group_picture = put_group_picture,

@@ -27,7 +27,6 @@
 #include "node/ring/holders.h"
 #include "node/rpc/peer_rpc.h"
 #include "node/settings.h"
-#include "replay/admin/mirror_view.h"
 #include "store/instance/instance.h"
 
 struct crowd_parts;
@@ -97,11 +96,10 @@ void ring_services_put_mirrors(struct ring_services *ring_services, struct buf *
 
 /* The part of it that pages show, in the arena. */
 void ring_services_view(struct ring_services *ring_services, struct arena *arena, struct ring_view *view);
-size_t ring_services_list_mirrors(struct ring_services *ring_services, struct arena *arena,
-                                  struct mirror_view **ret_mirrors);
 
-/* Write the section on the crowd of the dashboard; nothing if there is none. */
+/* Write the section on the crowd, or on collections, of the dashboard; nothing if there is none. */
 struct sheet;
 void ring_services_show_crowd(struct ring_services *ring_services, struct arena *arena, struct sheet *sheet);
+void ring_services_show_mirrors(struct ring_services *ring_services, struct sheet *sheet);
 
 #endif

@@ -198,8 +198,8 @@ void ring_services_put_mirrors(struct ring_services *ring_services, struct buf *
     mirror_driver_put(ring_services->mirror_driver, out);
 }
 
-size_t ring_services_list_mirrors(struct ring_services *ring_services, struct arena *arena,
-                                  struct mirror_view **ret_mirrors) {
-    struct mirror_driver *mirror_driver = ring_services->mirror_driver;
-    return mirror_driver != NULL ? mirror_driver_views(mirror_driver, arena, ret_mirrors) : 0;
+void ring_services_show_mirrors(struct ring_services *ring_services, struct sheet *sheet) {
+    if (ring_services->mirror_driver != NULL) {
+        mirror_driver_show(ring_services->mirror_driver, sheet);
+    }
 }

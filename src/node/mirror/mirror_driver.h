@@ -23,7 +23,6 @@
 #include "base/json.h"
 #include "node/rpc/peer_rpc.h"
 #include "protocol/mirror/mirror.h"
-#include "replay/admin/mirror_view.h"
 
 struct mirror_driver;
 
@@ -68,8 +67,8 @@ bool mirror_driver_hears(struct mirror_driver *driver, const struct peer *peer);
 /* Any thread: append what /api/v1/mirrors says (docs/api.md). NULL: of a node without collections. */
 void mirror_driver_put(struct mirror_driver *driver, struct buf *out);
 
-/* The part of it that pages show, in the arena: how many. */
-size_t mirror_driver_views(struct mirror_driver *driver, struct arena *arena,
-                           struct mirror_view **ret_mirrors);
+/* Any thread: write the section on collections of the dashboard; nothing if there are none. */
+struct sheet;
+void mirror_driver_show(struct mirror_driver *driver, struct sheet *sheet);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "node/mirror/mirror_driver_state.h"
+#include "replay/site/fill.h"
 
 static void mirror_put_version(const char *title, const struct version *version, struct json *json) {
     if (version == NULL) {
@@ -110,69 +111,81 @@ static void mirror_put_mirror(const struct mirror_driver_mirror *mirror, struct 
     json_close(json);
 }
 
-/* ---- for pages ---- */
+/* ---- the section of the dashboard ---- */
+
+enum { SHOWN_SIZE_MAX = 256 };
 
 /* The sources that give it just now, or how many could. */
-static void view_sources(const struct mirror_driver_mirror *mirror, char out[MIRROR_VIEW_TEXT_SIZE_MAX]) {
+static void view_sources(const struct mirror_driver_mirror *mirror, char out[SHOWN_SIZE_MAX]) {
     uint64_t now_us = mirror_driver_now_us(mirror->driver);
     size_t count = mirror->mirror != NULL ? mirror_sources_count(mirror->mirror) : 0;
     size_t size = 0;
-    for (size_t i = 0; i < count && size < MIRROR_VIEW_TEXT_SIZE_MAX; i++) {
+    for (size_t i = 0; i < count && size < SHOWN_SIZE_MAX; i++) {
         char address[ADDRESS_TEXT_SIZE_MAX];
         struct mirror_source_status status;
         mirror_source_at(mirror->mirror, i, now_us, &status);
         if (status.is_fetching) {
-            size += (size_t)snprintf(out + size, MIRROR_VIEW_TEXT_SIZE_MAX - size, "%s%s",
-                                     size > 0 ? ", " : "from ",
+            size += (size_t)snprintf(out + size, SHOWN_SIZE_MAX - size, "%s%s", size > 0 ? ", " : "from ",
                                      address_format(&status.source.peer.address, address));
         }
     }
     if (size == 0) {
-        snprintf(out, MIRROR_VIEW_TEXT_SIZE_MAX, "%zu known", count);
+        snprintf(out, SHOWN_SIZE_MAX, "%zu known", count);
     }
 }
 
 /* What it does, or until when it may not. */
-static void view_state(const struct mirror_driver_mirror *mirror, char out[MIRROR_VIEW_TEXT_SIZE_MAX]) {
+static void view_state(const struct mirror_driver_mirror *mirror, char out[SHOWN_SIZE_MAX]) {
     const struct mirror_limit *limit = &mirror->driver->limit;
     uint64_t now_us = mirror_driver_now_us(mirror->driver);
     bool has_target = mirror->mirror != NULL && mirror_target(mirror->mirror) != NULL;
     char until[MIRROR_DRIVER_UNTIL_SIZE];
     if (!has_target || mirror_limit_rate(limit, now_us) != 0) {
-        snprintf(out, MIRROR_VIEW_TEXT_SIZE_MAX, "%s", mirror_state_of(mirror));
+        snprintf(out, SHOWN_SIZE_MAX, "%s", mirror_state_of(mirror));
     } else if (mirror_driver_rates_until(limit, now_us, until)) {
-        snprintf(out, MIRROR_VIEW_TEXT_SIZE_MAX, "waits until %s", until);
+        snprintf(out, SHOWN_SIZE_MAX, "waits until %s", until);
     } else {
-        snprintf(out, MIRROR_VIEW_TEXT_SIZE_MAX, "waits");
+        snprintf(out, SHOWN_SIZE_MAX, "waits");
     }
 }
 
-static void view_mirror(const struct mirror_driver_mirror *mirror, struct mirror_view *view) {
+static void show_number(struct sheet *rows, uint64_t number) {
+    sheet_html(rows, "<td class=number>");
+    if (number > 0) {
+        sheet_count(rows, number);
+    }
+}
+
+static void show_mirror(const struct mirror_driver_mirror *mirror, struct sheet *rows) {
     const struct version *held = mirror->mirror != NULL ? mirror_held(mirror->mirror) : NULL;
     const struct version *newest = mirror->mirror != NULL ? mirror_newest(mirror->mirror) : NULL;
-    *view = (struct mirror_view){
-        .role = role_of(mirror),
-        .held_number = held != NULL ? held->number : 0,
-        .newest_number = newest != NULL ? newest->number : 0,
-        .files_count = held != NULL ? held->totals.files_count : 0,
-        .size = held != NULL ? held->totals.content_size : 0,
-    };
-    snprintf(view->name, sizeof view->name, "%s", mirror->setup.name);
-    view_state(mirror, view->state);
-    view_sources(mirror, view->sources);
+    char state[SHOWN_SIZE_MAX];
+    char sources[SHOWN_SIZE_MAX];
+    view_state(mirror, state);
+    view_sources(mirror, sources);
+    FILL(rows, "<tr><td>{string}<td>{html}<td>{html}", {.string = mirror->setup.name},
+         {.string = role_of(mirror)}, {.string = state});
+    show_number(rows, held != NULL ? held->number : 0);
+    show_number(rows, newest != NULL ? newest->number : 0);
+    show_number(rows, held != NULL ? held->totals.files_count : 0);
+    FILL(rows, "<td class=number>{size}<td>{string}\n",
+         {.number = held != NULL ? held->totals.content_size : 0}, {.string = sources});
 }
 
-size_t mirror_driver_views(struct mirror_driver *driver, struct arena *arena,
-                           struct mirror_view **ret_mirrors) {
+void mirror_driver_show(struct mirror_driver *driver, struct sheet *sheet) {
     pthread_mutex_lock(&driver->lock);
-    struct mirror_view *mirrors = arena_take_array(arena, driver->views_count, sizeof *mirrors);
-    size_t count = mirrors != NULL ? driver->views_count : 0;
-    if (count > 0) {
-        memcpy(mirrors, driver->views, count * sizeof *mirrors);
+    if (driver->rows.out.size > 0) {
+        sheet_html(sheet, "<h2 id=mirrors>Collections</h2>\n<section id=mirrors-live>\n");
+        sheet_table_begin(sheet, "Collections that this node publishes or keeps a copy of");
+        sheet_html(sheet,
+                   "<thead><tr><th class=grow>Name<th>Part<th>State<th class=number>Version here<th "
+                   "class=number>Newest<th class=number>Files<th class=number>Size<th>Sources\n<tbody>");
+        buf_put(&sheet->out, buf_bytes(&driver->rows.out));
+        sheet_table_end(sheet);
+        sheet_html(sheet, "</section>\n");
+        sheet_script(sheet, "ring.js"); /* reads the section again and again */
     }
     pthread_mutex_unlock(&driver->lock);
-    *ret_mirrors = mirrors;
-    return count;
 }
 
 /* ---- the copy ---- */
@@ -200,9 +213,9 @@ void mirror_driver_describe(struct mirror_driver *driver) {
     buf_clear(&driver->status);
     json_init(&json, &driver->status);
     put_all(driver, &json);
-    driver->views_count = driver->mirrors_count;
-    for (size_t i = 0; i < driver->views_count; i++) {
-        view_mirror(driver->mirrors[i], &driver->views[i]);
+    buf_clear(&driver->rows.out);
+    for (size_t i = 0; i < driver->mirrors_count; i++) {
+        show_mirror(driver->mirrors[i], &driver->rows);
     }
     pthread_mutex_unlock(&driver->lock);
 }

@@ -15,6 +15,7 @@
 #include "node/mirror/mirror_driver.h"
 #include "node/mirror/mirror_driver_code.h"
 #include "node/mirror/mirror_driver_rates.h"
+#include "replay/site/sheet.h"
 #include "run/task.h"
 
 enum {
@@ -172,10 +173,9 @@ struct mirror_driver {
     struct mirror_limit upload_limit;
     struct mirror_driver_event *events; /* in order */
     struct mirror_driver_event **events_end;
-    size_t heard_count;                                   /* of the events */
-    struct buf status;                                    /* as JSON, a moment ago */
-    struct mirror_view views[COLLECTION_SETUP_NAMES_MAX]; /* the same, for pages */
-    size_t views_count;
+    size_t heard_count; /* of the events */
+    struct buf status;  /* as JSON, a moment ago */
+    struct sheet rows;  /* of the table that the dashboard shows, likewise */
 };
 
 static inline bool mirror_driver_bit(const uint8_t *bits, size_t index) {

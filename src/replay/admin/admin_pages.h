@@ -5,7 +5,7 @@
  * routes admin_pages_jobs.c        /save… /jobs /api/v1/jobs…     archive a page now, or a site again and
  * again admin_pages_dashboard.c   /dashboard                     what the node does, what is slow and why
  *      admin_pages_ring.c        its section on the ring: neighbours, copies, decrees
- *      admin_pages_groups.c      its section on collections; /api/v1/groups…
+ *      admin_pages_groups.c      /api/v1/groups…
  *      admin_pages_find.c        /api/v1/ring/lookup /api/v1/crowd/locate   questions that other nodes answer
  *
  * Programs get everything that people see, as JSON. The node does the work, through the table below; replay
@@ -17,7 +17,6 @@
 #include "base/buf.h"
 #include "replay/admin/admin.h"
 #include "replay/admin/job_view.h"
-#include "replay/admin/mirror_view.h"
 #include "replay/admin/node_status.h"
 #include "replay/admin/ring_view.h"
 #include "replay/site/replay.h"
@@ -95,7 +94,7 @@ struct admin_pages_table {
     void (*show_crowd)(void *context, struct arena *arena,
                        struct sheet *sheet); /* a section of the dashboard */
     void (*put_mirrors)(void *context, struct buf *out);
-    size_t (*list_mirrors)(void *context, struct arena *arena, struct mirror_view **ret_mirrors);
+    void (*show_mirrors)(void *context, struct sheet *sheet); /* likewise */
 
     /* All groups if the name is empty. The picture of a topology is SVG or DOT. */
     void (*show_groups)(void *context, struct sheet *sheet); /* likewise */

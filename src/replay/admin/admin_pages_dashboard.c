@@ -172,7 +172,7 @@ static void put_dashboard(struct sheet *sheet, const struct admin_pages *admin_p
     admin_pages_put_ring(sheet, admin_pages, arena);
     admin_pages->table->show_crowd(admin_pages->context, arena, sheet);
     admin_pages->table->show_groups(admin_pages->context, sheet);
-    admin_pages_put_mirrors(sheet, admin_pages, arena);
+    admin_pages->table->show_mirrors(admin_pages->context, sheet);
     sheet_html(sheet, "<div class=cards>\n");
     for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
         if (status->has_search || strcmp(boxes[i].id, "search") != 0) {

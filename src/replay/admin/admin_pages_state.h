@@ -59,8 +59,7 @@ void admin_pages_dashboard(struct http_request *request);
 void admin_pages_groups(struct http_request *request);
 void admin_pages_group_picture(struct http_request *request);
 
-/* Sections of the dashboard; nothing for a node that has no ring or collections. */
+/* A section of the dashboard; nothing for a node that has no ring. */
 void admin_pages_put_ring(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena);
-void admin_pages_put_mirrors(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena);
 
 #endif
