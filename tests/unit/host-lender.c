@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "crawl/rules/pace_code.h"
+#include "crawl/rules/pace.h"
 #include "unit.h"
 
 static const uint64_t SECOND = 1000000;

@@ -7,7 +7,6 @@
 
 #include "base/value.h"
 #include "crawl/engine/crawler_state.h"
-#include "crawl/engine/host_trap.h"
 #include "http/message/http_head.h"
 
 enum {
@@ -389,7 +388,7 @@ static void on_ready(void *context, struct frontier_lane *lane) {
         return; /* out of memory: its URLs wait for the next run */
     }
     if (owner == NULL) {
-        host_trap_recall(host, lane);
+        crawler_recall_traps(host, lane);
     }
     uint64_t at_us = pace_is_dead(&host->pace) ? 0 : pace_next_us(&host->pace);
     hosts_queue(&crawler->hosts, host, at_us);
@@ -399,7 +398,7 @@ static void on_gone(void *context, struct frontier_lane *lane) {
     struct campaign *campaign = context;
     struct host_lane *owner = frontier_lane_owner(lane);
     if (owner != NULL) {
-        host_trap_keep(owner->host, lane, HOST_TRAP_KEPT_AT_END);
+        crawler_keep_traps(owner->host, lane, CRAWLER_TRAPS_KEPT_AT_END);
         frontier_lane_set_owner(lane, NULL);
         hosts_remove_lane(&campaign->crawler->hosts, owner);
     }
@@ -641,7 +640,7 @@ static void keep_traps(struct crawler *crawler, const struct campaign *campaign)
     for (struct host *host; (host = hosts_each(&crawler->hosts, &cursor)) != NULL;) {
         for (struct host_lane *lane = host->lanes; lane != NULL; lane = lane->next) {
             if (lane->campaign == campaign) {
-                host_trap_keep(host, lane->lane, HOST_TRAP_KEPT_AT_END);
+                crawler_keep_traps(host, lane->lane, CRAWLER_TRAPS_KEPT_AT_END);
             }
         }
     }

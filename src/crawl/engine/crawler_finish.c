@@ -1,5 +1,4 @@
 #include "crawl/engine/crawler_state.h"
-#include "crawl/engine/host_trap.h"
 #include "crawl/rules/revisit.h"
 
 void crawler_give_up(struct crawler *crawler, struct campaign *campaign, struct frontier_url *url,
@@ -32,6 +31,31 @@ void crawler_give_up(struct crawler *crawler, struct campaign *campaign, struct 
     frontier_finish(campaign->frontier, url, &outcome, NULL, 0);
 }
 
+/* ---- what is known of a host's traps outlives the run, with the host in a job's frontier ---- */
+
+void crawler_keep_traps(struct host *host, struct frontier_lane *lane, uint32_t unkept_count_min) {
+    struct buf state;
+    if (host->trap == NULL || host->trap_unkept_count < unkept_count_min) {
+        return;
+    }
+    buf_init(&state, FRONTIER_KEPT_SIZE_MAX);
+    if (trap_host_put(host->trap, &state) == ERR_OK) {
+        frontier_lane_keep(lane, buf_bytes(&state));
+        host->trap_unkept_count = 0;
+    }
+    buf_done(&state);
+}
+
+void crawler_recall_traps(struct host *host, const struct frontier_lane *lane) {
+    struct bytes state = frontier_lane_kept(lane);
+    if (state.size == 0 || host->trap != NULL || host_trap(host) == NULL) {
+        return; /* nothing is kept, or more is known already */
+    }
+    if (trap_host_read(host->trap, state) != ERR_OK) {
+        trap_host_init(host->trap); /* damaged: counted anew */
+    }
+}
+
 /* ---- links that lead nowhere new ---- */
 
 /* Which of the links are worth it, and whose are they? Only those that are new are looked at. */
@@ -61,7 +85,7 @@ static void cut_traps(struct crawler *crawler, struct trip *trip) {
         trip->links[kept_count++] = *link;
     }
     trip->links_count = kept_count;
-    host_trap_keep(trip->host, trip->url->lane, HOST_TRAP_KEPT_ON_THE_WAY);
+    crawler_keep_traps(trip->host, trip->url->lane, CRAWLER_TRAPS_KEPT_ON_THE_WAY);
 }
 
 static void cut_soft_404(struct crawler *crawler, struct trip *trip) {

@@ -104,6 +104,12 @@ void crawler_home_tick(struct crawler *crawler);
 /* crawler_finish.c: the trip is back from the workers. */
 void crawler_finish_trip(struct crawler *crawler, struct trip *take_trip);
 
+/* The state of a host's traps is kept with it in a frontier, if so many links or more were looked at since
+ * the last time, and read back with the first lane of the host. */
+enum { CRAWLER_TRAPS_KEPT_AT_END = 16, CRAWLER_TRAPS_KEPT_ON_THE_WAY = 256 };
+void crawler_keep_traps(struct host *host, struct frontier_lane *lane, uint32_t unkept_count_min);
+void crawler_recall_traps(struct host *host, const struct frontier_lane *lane);
+
 /* crawler_links.c: does another node fetch the URL that was taken, by now? Then it is finished as that. */
 bool crawler_hand_on(struct campaign *campaign, struct frontier_url *url);
 

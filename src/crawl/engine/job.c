@@ -1,11 +1,7 @@
 #include "crawl/engine/job.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/sha256.h"
 #include "base/value.h"
@@ -252,9 +248,7 @@ enum err job_add_seeds(struct job *job, struct bytes text, struct arena *arena, 
             }
             break;
         }
-        struct bytes href = url_href(&url);
-        bool has_fragment = url_has_fragment(&url);
-        err = add_seed(job, has_fragment ? bytes_slice(href, 0, url.fragment.from - 1) : href, arena);
+        err = add_seed(job, url_href_without_fragment(&url), arena);
     }
     url_done(&url);
     return err;
@@ -262,39 +256,18 @@ enum err job_add_seeds(struct job *job, struct bytes text, struct arena *arena, 
 
 /* ---- files ---- */
 
+/* The text is in the arena. */
 static enum err read_file(const char *path, struct arena *arena, struct bytes *ret_text,
                           struct err_detail *detail) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat status;
-    if (fd < 0 || fstat(fd, &status) != 0) {
-        enum err err = err_set(detail, err_from_errno(errno), "%s: %s", path, strerror(errno));
-        if (fd >= 0) {
-            close(fd);
-        }
-        return err;
+    struct buf text;
+    buf_init(&text, JOB_FILE_SIZE_MAX);
+    enum err err = whole_file_read(path, &text, detail);
+    if (err == ERR_LIMIT) {
+        err_set(detail, err, "%s is larger than %d bytes", path, JOB_FILE_SIZE_MAX);
     }
-    enum err err = ERR_OK;
-    uint8_t *text = NULL;
-    size_t size = 0;
-    if (status.st_size > JOB_FILE_SIZE_MAX) {
-        err = err_set(detail, ERR_LIMIT, "%s is larger than %d bytes", path, JOB_FILE_SIZE_MAX);
-    } else if ((text = arena_take(arena, (size_t)status.st_size + 1)) == NULL) {
-        err = ERR_MEMORY;
-    }
-    while (err == ERR_OK && size < (size_t)status.st_size) {
-        ssize_t got = read(fd, text + size, (size_t)status.st_size - size);
-        if (got < 0 && errno != EINTR) {
-            err = err_set(detail, err_from_errno(errno), "%s: %s", path, strerror(errno));
-        } else if (got == 0) {
-            break;
-        }
-        size += got > 0 ? (size_t)got : 0;
-    }
-    close(fd);
-    if (err == ERR_OK) {
-        *ret_text = bytes_of(text, size);
-    }
-    return err;
+    *ret_text = err == ERR_OK ? arena_copy(arena, buf_bytes(&text)) : bytes_of(NULL, 0);
+    buf_done(&text);
+    return err == ERR_OK && ret_text->data == NULL ? ERR_MEMORY : err;
 }
 
 enum err job_read(struct job *job, const char *directory, struct arena *arena, struct err_detail *detail) {

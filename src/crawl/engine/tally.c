@@ -58,6 +58,15 @@ static void put_counted(struct buf *out, uint64_t count, const char *what) {
     buf_put_format(out, " %s", what);
 }
 
+/* One of several in a line: the gap before the first is the line's name. */
+static void put_part(struct buf *out, const char **gap, uint64_t count, const char *what) {
+    if (count > 0) {
+        buf_put_string(out, *gap);
+        put_counted(out, count, what);
+        *gap = ", ";
+    }
+}
+
 static void put_statuses(const struct tally *tally, struct buf *out) {
     const char *gap = "  by status   ";
     for (size_t i = 0; i < TALLY_STATUSES_MAX; i++) {
@@ -87,34 +96,18 @@ static void put_types(const struct tally *tally, struct buf *out) {
 
 static void put_left_out(const struct tally *tally, struct buf *out) {
     const char *gap = "  left out    ";
-    if (tally->robots_denied_count > 0) {
-        buf_put_string(out, gap);
-        put_counted(out, tally->robots_denied_count, "by robots.txt");
-        gap = ", ";
-    }
+    put_part(out, &gap, tally->robots_denied_count, "by robots.txt");
     for (size_t i = 1; i < TRAP_REASONS_COUNT; i++) {
-        if (tally->traps[i] > 0) {
-            buf_put_string(out, gap);
-            put_counted(out, tally->traps[i], trap_reason_name((enum trap_reason)i));
-            gap = ", ";
-        }
+        put_part(out, &gap, tally->traps[i], trap_reason_name((enum trap_reason)i));
     }
-    if (tally->out_of_scope_count > 0) {
-        buf_put_string(out, gap);
-        put_counted(out, tally->out_of_scope_count, "links out of scope");
-        gap = ", ";
-    }
+    put_part(out, &gap, tally->out_of_scope_count, "links out of scope");
     buf_put_string(out, gap[0] == ',' ? "\n" : "");
 }
 
 static void put_failures(const struct tally *tally, struct buf *out) {
     const char *gap = "  failed      ";
     for (size_t i = 1; i < TALLY_ERRORS_MAX; i++) {
-        if (tally->errors[i] > 0) {
-            buf_put_string(out, gap);
-            put_counted(out, tally->errors[i], err_text((enum err) - (int)i));
-            gap = ", ";
-        }
+        put_part(out, &gap, tally->errors[i], err_text((enum err) - (int)i));
     }
     buf_put_string(out, gap[0] == ',' ? "\n" : "");
 }

@@ -86,49 +86,43 @@ static void judge_own_end(struct fetch_transfer *transfer) {
     }
 }
 
+/* What an end without a whole head means, in libcurl's words; any other end is no HTTP. */
+static const struct {
+    CURLcode code;
+    enum err err;
+} failures[] = {
+    {CURLE_SSL_CONNECT_ERROR, ERR_REFUSED},
+    {CURLE_OPERATION_TIMEDOUT, ERR_TIMEOUT},
+    {CURLE_COULDNT_RESOLVE_HOST, ERR_UNREACHABLE},
+    {CURLE_COULDNT_RESOLVE_PROXY, ERR_UNREACHABLE},
+    {CURLE_PROXY, ERR_UNREACHABLE},
+    {CURLE_GOT_NOTHING, ERR_CLOSED},
+    {CURLE_SEND_ERROR, ERR_CLOSED},
+    {CURLE_RECV_ERROR, ERR_CLOSED},
+    {CURLE_PARTIAL_FILE, ERR_CLOSED},
+};
+
 /* No whole head came. */
 static void judge_failure(struct fetch_transfer *transfer, CURLcode code) {
     const char *text = transfer->error_text[0] != '\0' ? transfer->error_text : curl_easy_strerror(code);
-    switch (code) {
-    case CURLE_COULDNT_CONNECT:
+    enum err err = ERR_INVALID;
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        err = failures[i].code == code ? failures[i].err : err;
+    }
+    if (code == CURLE_COULDNT_CONNECT) {
         judge_no_connection(transfer, text);
-        break;
-    case CURLE_PEER_FAILED_VERIFICATION:
+    } else if (code == CURLE_PEER_FAILED_VERIFICATION) {
         judge_bad_certificate(transfer, text);
-        break;
-    case CURLE_SSL_CONNECT_ERROR:
-        fetch_transfer_fail(transfer, ERR_REFUSED, true, "%s", text);
-        break;
-    case CURLE_OPERATION_TIMEDOUT:
-        fetch_transfer_fail(transfer, ERR_TIMEOUT, true, "%s", text);
-        break;
-    case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_RESOLVE_PROXY:
-    case CURLE_PROXY:
-        fetch_transfer_fail(transfer, ERR_UNREACHABLE, true, "%s", text);
-        break;
-    case CURLE_GOT_NOTHING:
-    case CURLE_SEND_ERROR:
-    case CURLE_RECV_ERROR:
-    case CURLE_PARTIAL_FILE:
-        fetch_transfer_fail(transfer, ERR_CLOSED, true, "%s", text);
-        break;
-    case CURLE_OUT_OF_MEMORY: /* so libcurl says when a line is longer than its limit of 100 KB */
-        if (transfer->phase == FETCH_PHASE_CONNECT) {
-            fetch_transfer_fail(transfer, ERR_MEMORY, true, "%s", text);
-        } else {
-            fetch_transfer_fail(transfer, ERR_LIMIT, false, "the head of the response is too long");
-        }
-        break;
-    case CURLE_OK:
-        if (transfer->phase == FETCH_PHASE_HEAD) {
-            fetch_transfer_fail(transfer, ERR_CLOSED, true, "the connection ended before the head did");
-            break;
-        }
+    } else if (code == CURLE_OUT_OF_MEMORY && transfer->phase == FETCH_PHASE_CONNECT) {
+        fetch_transfer_fail(transfer, ERR_MEMORY, true, "%s", text);
+    } else if (code == CURLE_OUT_OF_MEMORY) { /* so libcurl says of a line above its limit of 100 KB */
+        fetch_transfer_fail(transfer, ERR_LIMIT, false, "the head of the response is too long");
+    } else if (code == CURLE_OK && transfer->phase == FETCH_PHASE_HEAD) {
+        fetch_transfer_fail(transfer, ERR_CLOSED, true, "the connection ended before the head did");
+    } else if (code == CURLE_OK) {
         fetch_transfer_fail(transfer, ERR_INVALID, false, "the answer is not an HTTP response");
-        break;
-    default:
-        fetch_transfer_fail(transfer, ERR_INVALID, false, "%s", text);
+    } else {
+        fetch_transfer_fail(transfer, err, err != ERR_INVALID, "%s", text);
     }
 }
 

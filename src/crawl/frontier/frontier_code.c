@@ -155,9 +155,7 @@ static void code_write_history(struct wire_writer *writer, const struct frontier
 
 static void code_read_history(struct wire_reader *reader, uint8_t flags, struct frontier_history *history) {
     if ((flags & FLAG_HISTORY) == 0) {
-        if ((flags & FLAG_DIGEST) != 0) {
-            wire_read_fail(reader, ERR_INVALID, "a digest without a visit");
-        }
+        wire_read_check(reader, (flags & FLAG_DIGEST) == 0, "a digest without a visit");
         return;
     }
     history->visits_count = (uint32_t)wire_read_varint(reader, UINT32_MAX);
@@ -172,17 +170,13 @@ static void code_read_history(struct wire_reader *reader, uint8_t flags, struct 
     if (history->has_digest) {
         wire_read_array(reader, history->digest, sizeof history->digest);
     }
-    if (reader->err == ERR_OK && history->visits_count == 0) {
-        wire_read_fail(reader, ERR_INVALID, "a history without a visit");
-    }
+    wire_read_check(reader, history->visits_count > 0, "a history without a visit");
 }
 
 /* To the end of the value. */
 static struct bytes code_read_url(struct wire_reader *reader) {
     struct bytes url = wire_read_bytes(reader, wire_reader_left(reader));
-    if (reader->err == ERR_OK && (url.size == 0 || url.size > FRONTIER_URL_SIZE_MAX)) {
-        wire_read_fail(reader, ERR_INVALID, "the size of the URL");
-    }
+    wire_read_check(reader, url.size > 0 && url.size <= FRONTIER_URL_SIZE_MAX, "the size of the URL");
     return url;
 }
 
@@ -366,9 +360,7 @@ enum err frontier_code_read_waiting(struct bytes value, struct frontier_waiting 
         waiting.tries = (uint16_t)wire_read_varint(&reader, UINT16_MAX);
         waiting.depth = (uint16_t)wire_read_varint(&reader, UINT16_MAX);
         waiting.sequence = wire_read_varint(&reader, FRONTIER_CODE_SEQUENCE_MAX);
-        if (reader.err == ERR_OK && waiting.tries == 0) {
-            wire_read_fail(&reader, ERR_INVALID, "a retry without a try");
-        }
+        wire_read_check(&reader, waiting.tries > 0, "a retry without a try");
     }
     code_read_history(&reader, flags, &waiting.history);
     waiting.url = code_read_url(&reader);
@@ -406,9 +398,7 @@ enum err frontier_code_read_record(struct bytes value, struct frontier_record *r
     wire_reader_init(&reader, value);
     uint8_t flags = wire_read_u8_max(&reader, FLAG_RETRY | FLAG_HISTORY | FLAG_DIGEST);
     record.state = (enum frontier_state)wire_read_u8_max(&reader, FRONTIER_ELSEWHERE);
-    if (record.state == FRONTIER_AGAIN) {
-        wire_read_fail(&reader, ERR_INVALID, "a state that is never kept");
-    }
+    wire_read_check(&reader, record.state != FRONTIER_AGAIN, "a state that is never kept");
     record.reason = wire_read_u8(&reader);
     code_read_place(&reader, &record.place);
     record.visit = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
@@ -418,10 +408,8 @@ enum err frontier_code_read_record(struct bytes value, struct frontier_record *r
         record.retry_sequence = wire_read_varint(&reader, FRONTIER_CODE_SEQUENCE_MAX);
     }
     bool is_retry = record.state == FRONTIER_RETRY;
-    if (reader.err == ERR_OK &&
-        (is_retry != ((flags & FLAG_RETRY) != 0) || is_retry != (record.retry_sequence > 0))) {
-        wire_read_fail(&reader, ERR_INVALID, "a retry without its place");
-    }
+    wire_read_check(&reader, is_retry == ((flags & FLAG_RETRY) != 0), "a retry without its flag");
+    wire_read_check(&reader, is_retry == (record.retry_sequence > 0), "a retry without its place");
     code_read_history(&reader, flags, &record.history);
     record.url = code_read_url(&reader);
     if (code_finish(&reader) != ERR_OK) {

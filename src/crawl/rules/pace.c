@@ -223,51 +223,35 @@ static void put_until(const struct pace *pace, uint64_t now_us, int64_t local_us
     buf_put_format(out, " until %02u:%02u", utc.hour, utc.minute);
 }
 
-static void put_backoff(const struct pace *pace, struct buf *out) {
-    if (pace->last_status == 0) {
-        buf_put_string(out, "backing off");
-    } else {
-        buf_put_format(out, "backing off after %u", pace->last_status);
-    }
-}
-
 void pace_put_why(const struct pace *pace, uint64_t now_us, int64_t local_us, struct buf *out) {
-    switch (pace_why(pace, now_us)) {
-    case PACE_READY:
-        buf_put_string(out, "ready");
-        return;
-    case PACE_DELAY:
-        buf_put_string(out, "delay between requests");
-        return;
-    case PACE_SLOW:
-        buf_put_string(out, "slow: ");
+    static const char *const words[PACE_REASONS_COUNT] = {
+        [PACE_READY] = "ready",
+        [PACE_DELAY] = "delay between requests",
+        [PACE_SLOW] = "slow: ",
+        [PACE_CRAWL_DELAY] = "Crawl-delay ",
+        [PACE_RETRY_AFTER] = "Retry-After",
+        [PACE_BACKOFF] = "backing off",
+        [PACE_ROBOTS] = "robots.txt unreachable",
+    };
+    enum pace_reason reason = pace_why(pace, now_us);
+    buf_put_string(out, words[reason] != NULL ? words[reason] : "");
+    if (reason == PACE_SLOW) {
         put_seconds(out, pace->answer_us);
         buf_put_string(out, " per answer");
-        return;
-    case PACE_CRAWL_DELAY:
-        buf_put_string(out, "Crawl-delay ");
+    } else if (reason == PACE_CRAWL_DELAY) {
         put_seconds(out, pace->crawl_delay_us);
         buf_put_string(out, pace->is_crawl_delay_cut ? " (it asks for more)" : "");
-        return;
-    case PACE_RETRY_AFTER:
-        buf_put_string(out, "Retry-After");
-        put_until(pace, now_us, local_us, out);
-        return;
-    case PACE_BACKOFF:
-        put_backoff(pace, out);
-        put_until(pace, now_us, local_us, out);
-        return;
-    case PACE_FAILURES:
+    } else if (reason == PACE_FAILURES) {
         buf_put_format(out, "no connection, %u in a row", pace->failures_count);
-        return;
-    case PACE_ROBOTS:
-        buf_put_string(out, "robots.txt unreachable");
-        return;
-    case PACE_DEAD:
+    } else if (reason == PACE_DEAD) {
         buf_put_format(out, "given up after %u failed connections", pace->failures_count);
-        return;
     }
-    assert_failed("every pace_reason has words", __FILE__, __LINE__);
+    if (reason == PACE_BACKOFF && pace->last_status != 0) {
+        buf_put_format(out, " after %u", pace->last_status);
+    }
+    if (reason == PACE_BACKOFF || reason == PACE_RETRY_AFTER) {
+        put_until(pace, now_us, local_us, out);
+    }
 }
 
 bool pace_read_retry_after(struct bytes value, int64_t wall_us, uint64_t *ret_us) {
@@ -361,4 +345,51 @@ void pace_address_end(struct pace_addresses *addresses, const uint8_t ip[16]) {
     if (address != NULL && address->running_count > 0) {
         address->running_count--;
     }
+}
+
+/* ---- on its way to another node ---- */
+
+static const uint64_t WAIT_MAX_US = UINT64_C(1) << 42; /* some weeks */
+static const uint64_t ANSWER_MAX_US = UINT64_C(1) << 32;
+enum { LEVEL_MAX = 255, STATUS_MAX = 999, FAILURES_MAX = UINT16_MAX };
+enum { FLAG_CRAWL_DELAY_CUT = 1, FLAG_ROBOTS_WAITING = 2, FLAGS_ALL = 3 };
+
+static uint64_t at_most(uint64_t value, uint64_t max) {
+    return value < max ? value : max;
+}
+
+void pace_write(const struct pace *pace, uint64_t now_us, struct wire_writer *writer) {
+    bool has_wait = !pace_is_dead(pace) && pace->next_us > now_us;
+    wire_write_u8(writer, (uint8_t)pace->reason);
+    wire_write_u8(writer, (uint8_t)((pace->is_crawl_delay_cut ? FLAG_CRAWL_DELAY_CUT : 0) |
+                                    (pace->is_robots_waiting ? FLAG_ROBOTS_WAITING : 0)));
+    wire_write_varint(writer, has_wait ? at_most(pace->next_us - now_us, WAIT_MAX_US) : 0);
+    wire_write_varint(writer, at_most(pace->answer_us, ANSWER_MAX_US));
+    wire_write_varint(writer, at_most(pace->crawl_delay_us, WAIT_MAX_US));
+    wire_write_u8(writer, (uint8_t)at_most(pace->bad_count, LEVEL_MAX));
+    wire_write_varint(writer, pace->failures_count);
+    wire_write_varint(writer, at_most(pace->last_status, STATUS_MAX));
+}
+
+void pace_read(struct wire_reader *reader, uint64_t now_us, struct pace *ret_pace) {
+    uint8_t reason = wire_read_u8_max(reader, PACE_REASONS_COUNT - 1);
+    uint8_t flags = wire_read_u8_max(reader, FLAGS_ALL);
+    uint64_t wait_us = wire_read_varint(reader, WAIT_MAX_US);
+    wire_read_check(reader, reason != PACE_DEAD || wait_us == 0, "a wait of a dead host");
+    uint64_t answer_us = wire_read_varint(reader, ANSWER_MAX_US);
+    uint64_t crawl_delay_us = wire_read_varint(reader, WAIT_MAX_US);
+    uint8_t bad_count = wire_read_u8(reader);
+    uint64_t failures_count = wire_read_varint(reader, FAILURES_MAX);
+    uint64_t last_status = wire_read_varint(reader, STATUS_MAX);
+    *ret_pace = (struct pace){
+        .next_us = reason == PACE_DEAD ? UINT64_MAX : now_us + wait_us,
+        .answer_us = answer_us,
+        .crawl_delay_us = crawl_delay_us,
+        .bad_count = bad_count,
+        .failures_count = (uint16_t)failures_count,
+        .last_status = (uint16_t)last_status,
+        .is_crawl_delay_cut = (flags & FLAG_CRAWL_DELAY_CUT) != 0,
+        .is_robots_waiting = (flags & FLAG_ROBOTS_WAITING) != 0,
+        .reason = (enum pace_reason)reason,
+    };
 }

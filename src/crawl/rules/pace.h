@@ -21,6 +21,7 @@
 #include "base/address.h"
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/wire.h"
 
 struct pace_config {
     bool has_delay;              /* the user chose delay_us */
@@ -121,6 +122,15 @@ void pace_put_why(const struct pace *pace, uint64_t now_us, int64_t local_us, st
 
 /* Seconds or an HTTP date, as a time from wall_us on; a date in the past is 0. False if it is neither. */
 bool pace_read_retry_after(struct bytes value, int64_t wall_us, uint64_t *ret_us);
+
+/*
+ * To another node: times are relative there, since clocks differ. now_us: the monotonic clock here, on either
+ * side. What is out of bounds is cut on writing, refused on reading (as an error of the reader). Layout:
+ * docs/protocol/host-leases.md.
+ */
+enum { PACE_CODE_SIZE_MAX = 40 };
+void pace_write(const struct pace *pace, uint64_t now_us, struct wire_writer *writer);
+void pace_read(struct wire_reader *reader, uint64_t now_us, struct pace *ret_pace);
 
 /* ---- IP addresses ---- */
 

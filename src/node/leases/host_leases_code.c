@@ -1,6 +1,6 @@
 #include "node/leases/host_leases_code.h"
 
-#include "crawl/rules/pace_code.h"
+#include "crawl/rules/pace.h"
 
 enum {
     LEASE_MS_MAX = 60 * 1000,

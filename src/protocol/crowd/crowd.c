@@ -26,24 +26,16 @@ enum {
 
 /* ---- life ---- */
 
-static uint8_t or_default_u8(uint8_t value, uint8_t otherwise) {
-    return value == 0 ? otherwise : value;
-}
-
-static uint32_t or_default_u32(uint32_t value, uint32_t otherwise) {
-    return value == 0 ? otherwise : value;
-}
-
-static uint64_t or_default_u64(uint64_t value, uint64_t otherwise) {
+static uint64_t crowd_or_default(uint64_t value, uint64_t otherwise) {
     return value == 0 ? otherwise : value;
 }
 
 static void fill_overlay_defaults(struct crowd_config *config) {
-    config->view_size = or_default_u8(config->view_size, VIEW_SIZE_DEFAULT);
-    config->shuffle_size = or_default_u8(config->shuffle_size, SHUFFLE_SIZE_DEFAULT);
-    config->shuffle_us = or_default_u64(config->shuffle_us, SHUFFLE_US_DEFAULT);
-    config->answer_us = or_default_u64(config->answer_us, ANSWER_US_DEFAULT);
-    config->walk_hops = or_default_u8(config->walk_hops, WALK_HOPS_DEFAULT);
+    config->view_size = (uint8_t)crowd_or_default(config->view_size, VIEW_SIZE_DEFAULT);
+    config->shuffle_size = (uint8_t)crowd_or_default(config->shuffle_size, SHUFFLE_SIZE_DEFAULT);
+    config->shuffle_us = crowd_or_default(config->shuffle_us, SHUFFLE_US_DEFAULT);
+    config->answer_us = crowd_or_default(config->answer_us, ANSWER_US_DEFAULT);
+    config->walk_hops = (uint8_t)crowd_or_default(config->walk_hops, WALK_HOPS_DEFAULT);
     if (config->shuffle_size > config->view_size) { /* what a shuffle brings must have room */
         config->shuffle_size = config->view_size;
     }
@@ -54,19 +46,19 @@ static void fill_overlay_defaults(struct crowd_config *config) {
 }
 
 static void fill_search_defaults(struct crowd_config *config) {
-    config->fanout = or_default_u8(config->fanout, FANOUT_DEFAULT);
-    config->ttl_first = or_default_u8(config->ttl_first, 1);
-    config->ttl_last = or_default_u8(config->ttl_last, TTL_LAST_DEFAULT);
-    config->tries_at_last = or_default_u8(config->tries_at_last, 1);
-    config->ttl_cap = or_default_u8(config->ttl_cap, TTL_CAP_DEFAULT);
-    config->hop_us = or_default_u64(config->hop_us, HOP_US_DEFAULT);
-    config->ack_us = or_default_u64(config->ack_us, ACK_US_DEFAULT);
-    config->searches_max = or_default_u32(config->searches_max, SEARCHES_DEFAULT);
-    config->seen_max = or_default_u32(config->seen_max, SEEN_DEFAULT);
-    config->waiting_max = or_default_u32(config->waiting_max, WAITING_DEFAULT);
-    config->peer_rate = or_default_u32(config->peer_rate, PEER_RATE_DEFAULT);
-    config->total_rate = or_default_u32(config->total_rate, TOTAL_RATE_DEFAULT);
-    config->absent_us = or_default_u64(config->absent_us, ABSENT_US_DEFAULT);
+    config->fanout = (uint8_t)crowd_or_default(config->fanout, FANOUT_DEFAULT);
+    config->ttl_first = (uint8_t)crowd_or_default(config->ttl_first, 1);
+    config->ttl_last = (uint8_t)crowd_or_default(config->ttl_last, TTL_LAST_DEFAULT);
+    config->tries_at_last = (uint8_t)crowd_or_default(config->tries_at_last, 1);
+    config->ttl_cap = (uint8_t)crowd_or_default(config->ttl_cap, TTL_CAP_DEFAULT);
+    config->hop_us = crowd_or_default(config->hop_us, HOP_US_DEFAULT);
+    config->ack_us = crowd_or_default(config->ack_us, ACK_US_DEFAULT);
+    config->searches_max = (uint32_t)crowd_or_default(config->searches_max, SEARCHES_DEFAULT);
+    config->seen_max = (uint32_t)crowd_or_default(config->seen_max, SEEN_DEFAULT);
+    config->waiting_max = (uint32_t)crowd_or_default(config->waiting_max, WAITING_DEFAULT);
+    config->peer_rate = (uint32_t)crowd_or_default(config->peer_rate, PEER_RATE_DEFAULT);
+    config->total_rate = (uint32_t)crowd_or_default(config->total_rate, TOTAL_RATE_DEFAULT);
+    config->absent_us = crowd_or_default(config->absent_us, ABSENT_US_DEFAULT);
     ASSERT(config->fanout <= CROWD_FANOUT_MAX);
     ASSERT(config->ttl_first <= config->ttl_last && config->ttl_last <= CROWD_TTL_CAP);
     ASSERT(config->ttl_cap <= CROWD_TTL_CAP);

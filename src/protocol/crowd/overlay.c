@@ -64,10 +64,17 @@ void overlay_join(struct crowd *crowd, struct bytes contacts) {
     }
 }
 
+/* Not zeroed: a message is large, and its kind says which members count. */
+static void begin_message(struct crowd_message *message, enum crowd_message_kind kind, uint64_t number) {
+    message->kind = (uint8_t)kind;
+    message->number = number;
+    message->token = 0;
+    message->entries_count = 0;
+}
+
 static void send_join(struct crowd *crowd, const struct peer *contact, uint64_t token) {
     struct crowd_message message;
-    message.kind = CROWD_MESSAGE_JOIN;
-    message.number = crowd->overlay.join.number;
+    begin_message(&message, CROWD_MESSAGE_JOIN, crowd->overlay.join.number);
     message.token = token;
     crowd->overlay.join.welcome_until_us = crowd->now_us + WELCOME_US;
     crowd_send(crowd, contact, &message);
@@ -217,9 +224,7 @@ static bool has_entry(const struct crowd_message *message, const struct address 
 static void send_joined(struct crowd *crowd, const struct event *event, uint64_t number) {
     const struct view *view = &crowd->view;
     struct crowd_message message;
-    message.kind = CROWD_MESSAGE_JOINED;
-    message.number = number;
-    message.entries_count = 0;
+    begin_message(&message, CROWD_MESSAGE_JOINED, number);
     if (crowd->config.kind == CROWD_PROOFS) {
         size_t share = view->count < CROWD_SHUFFLE_MAX / 2 ? CROWD_SHUFFLE_MAX - (size_t)view->count
                                                            : CROWD_SHUFFLE_MAX / 2;
@@ -239,8 +244,7 @@ static void send_joined(struct crowd *crowd, const struct event *event, uint64_t
 static void send_walk(struct crowd *crowd, const struct peer *to, uint64_t number, const struct peer *who,
                       uint8_t hops) {
     struct crowd_message message;
-    message.kind = CROWD_MESSAGE_WALK;
-    message.number = number;
+    begin_message(&message, CROWD_MESSAGE_WALK, number);
     message.hops = hops;
     message.entries[0].peer = *who;
     crowd_send(crowd, to, &message);
@@ -250,8 +254,7 @@ static void on_join(struct crowd *crowd, const struct event *event, const struct
     uint64_t token = crowd_token(crowd, &event->from);
     if (message->token != token) {
         struct crowd_message challenge;
-        challenge.kind = CROWD_MESSAGE_CHALLENGE;
-        challenge.number = message->number;
+        begin_message(&challenge, CROWD_MESSAGE_CHALLENGE, message->number);
         challenge.token = token;
         crowd_answer(crowd, event, &challenge);
         return;
@@ -296,9 +299,7 @@ static void take_in(struct crowd *crowd, const struct peer *who, uint64_t number
         return;
     }
     struct crowd_message welcome;
-    welcome.kind = CROWD_MESSAGE_WELCOME;
-    welcome.number = number;
-    welcome.entries_count = 0;
+    begin_message(&welcome, CROWD_MESSAGE_WELCOME, number);
     if (!view_add(view, &newcomer)) {
         uint64_t position = prng_below(&crowd->prng, view->count);
         welcome.entries[welcome.entries_count++] = view->neighbours[position];
@@ -419,8 +420,7 @@ static void begin_shuffle(struct crowd *crowd) {
     overlay->is_open = true;
     overlay->number = prng_u64(&crowd->prng);
     overlay->silent_at_us = crowd->now_us + crowd->config.answer_us;
-    message.kind = CROWD_MESSAGE_SHUFFLE;
-    message.number = overlay->number;
+    begin_message(&message, CROWD_MESSAGE_SHUFFLE, overlay->number);
     message.entries_count = (uint8_t)count;
     crowd->counters.shuffles_count++;
     crowd_send(crowd, &overlay->partner, &message);

@@ -384,7 +384,7 @@ static void group_on_echo(struct group *group, const struct event *event,
 
 /* What is done with each kind, and whether only members may say it. */
 static const struct {
-    void (*take)(struct group *group, const struct event *event, const struct group_message *message);
+    group_take *take;
     bool is_of_members;
 } receivers[GROUP_MESSAGE_KINDS_END] = {
     [GROUP_MESSAGE_JOIN] = {group_join_on_join, false},

@@ -193,6 +193,9 @@ struct group {
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
 };
 
+/* What is done with a message that came. */
+typedef void group_take(struct group *group, const struct event *event, const struct group_message *message);
+
 /* ---- group.c ---- */
 
 void group_send(struct group *group, const struct peer *to, struct group_message *message);
@@ -229,10 +232,8 @@ void group_measure_tick(struct group *group);
 void group_measure_report_soon(struct group *group);
 void group_measure_ask(struct group *group, const struct peer *whom);
 void group_measure_probed(struct group *group, struct bytes bytes);
-void group_measure_on_echoed(struct group *group, const struct event *event,
-                             const struct group_message *message);
-void group_measure_on_reported(struct group *group, const struct event *event,
-                               const struct group_message *message);
+group_take group_measure_on_echoed;
+group_take group_measure_on_reported;
 
 /* Did we ask it, and is this number of that question? It is answered then. */
 bool group_measure_is_asked(struct group *group, const struct peer *who, uint64_t number);
@@ -243,17 +244,13 @@ void group_join_begin(struct group *group, struct bytes bytes);
 void group_join_through(struct group *group, const struct peer *contact);
 void group_join_leave(struct group *group);
 void group_join_tick(struct group *group);
-void group_join_on_join(struct group *group, const struct event *event, const struct group_message *message);
-void group_join_on_challenge(struct group *group, const struct event *event,
-                             const struct group_message *message);
-void group_join_on_taken(struct group *group, const struct event *event, const struct group_message *message);
-void group_join_on_refused(struct group *group, const struct event *event,
-                           const struct group_message *message);
-void group_join_on_request(struct group *group, const struct event *event,
-                           const struct group_message *message);
-void group_join_on_left(struct group *group, const struct event *event, const struct group_message *message);
-void group_join_on_stranger(struct group *group, const struct event *event,
-                            const struct group_message *message);
+group_take group_join_on_join;
+group_take group_join_on_challenge;
+group_take group_join_on_taken;
+group_take group_join_on_refused;
+group_take group_join_on_request;
+group_take group_join_on_left;
+group_take group_join_on_stranger;
 
 /* ---- group_document.c ---- */
 
@@ -268,9 +265,8 @@ void group_document_drop(struct group *group);
 void group_flood_to(struct group *group, const struct peer *peer);
 void group_flood_begin(struct group *group);
 void group_flood_tick(struct group *group);
-void group_flood_on_piece(struct group *group, const struct event *event,
-                          const struct group_message *message);
-void group_flood_on_ack(struct group *group, const struct event *event, const struct group_message *message);
+group_take group_flood_on_piece;
+group_take group_flood_on_ack;
 
 /* ---- group_master.c ---- */
 
@@ -282,10 +278,8 @@ void group_master_approve(struct group *group, struct bytes bytes);
 void group_master_refuse(struct group *group, struct bytes bytes);
 void group_master_set_rules(struct group *group, struct bytes bytes);
 void group_master_on_request(struct group *group, const struct peer *who, struct bytes papers);
-void group_master_on_report(struct group *group, const struct event *event,
-                            const struct group_message *message);
-void group_master_on_leave(struct group *group, const struct event *event,
-                           const struct group_message *message);
+group_take group_master_on_report;
+group_take group_master_on_leave;
 
 /* Another topology holds, of a master that has just been heard or not. */
 void group_succession_begin(struct group *group, bool is_heard);
@@ -293,7 +287,6 @@ void group_succession_heard(struct group *group, struct group_version held);
 bool group_succession_is_missed(const struct group *group);
 void group_succession_claim(struct group *group);
 void group_succession_tick(struct group *group);
-void group_succession_on_pulse(struct group *group, const struct event *event,
-                               const struct group_message *message);
+group_take group_succession_on_pulse;
 
 #endif
