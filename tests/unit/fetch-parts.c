@@ -1,5 +1,4 @@
-#include "crawl/fetch/fetch_hosts.h"
-#include "crawl/fetch/fetch_message.h"
+#include "crawl/fetch/fetch_state.h"
 #include <stdio.h>
 
 #include "unit.h"

@@ -1,7 +1,7 @@
 #include "crawl/fetch/fetch.h"
 
 #include "allocations.h"
-#include "crawl/fetch/fetch_transfer.h"
+#include "crawl/fetch/fetch_state.h"
 #include "nameserver.h"
 #include "origin.h"
 #include "unit.h"

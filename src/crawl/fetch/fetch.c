@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "crawl/fetch/fetch_transfer.h"
+#include "crawl/fetch/fetch_state.h"
 
 enum {
     TRANSFERS_MAX_DEFAULT = 1000,

@@ -1,4 +1,11 @@
-#include "crawl/fetch/fetch_hosts.h"
+/*
+ * fetch_hosts - which addresses libcurl was told (CURLOPT_RESOLVE) for which host and port.
+ *
+ * libcurl keeps what it was told for ever, so this remembers it, tells it anew only where the addresses have
+ * changed, and has it forget the hosts that were new longest ago when there are too many. A host with running
+ * transfers is not forgotten: libcurl would resolve it by itself when it must connect again.
+ */
+#include "crawl/fetch/fetch_state.h"
 
 #include <stdlib.h>
 

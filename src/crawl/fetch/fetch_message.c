@@ -1,8 +1,21 @@
-#include "crawl/fetch/fetch_message.h"
+/*
+ * fetch_message - the request: its lines as they are sent.
+ *
+ *      GET /path?query HTTP/1.1          the target, given to libcurl as it is
+ *      Host: example.org:8080            written by libcurl, from the URL
+ *      Accept: ...                       the block: one text, given to libcurl as if it were one header, so
+ *      Accept-Encoding: ...              that it is sent as it stands. It begins with Accept, or libcurl
+ *      User-Agent: ...                   would add its own
+ *      own headers
+ *      Authorization, If-None-Match, If-Modified-Since
+ *
+ * So what is sent is known without asking libcurl to report it, which would cost more than the request
+ * itself. The tests hold it against what a server receives.
+ */
+#include "crawl/fetch/fetch_state.h"
 
 #include <openssl/evp.h>
 
-#include "http/message/http_head.h"
 #include "web/url/percent.h"
 
 enum { CREDENTIALS_SIZE_MAX = 1024 };

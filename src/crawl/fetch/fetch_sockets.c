@@ -1,4 +1,13 @@
-#include "crawl/fetch/fetch_sockets.h"
+/*
+ * fetch_sockets - libcurl's sockets and its timer on the loop.
+ *
+ * All sockets are in one epoll set of their own, which the loop watches as one handle: libuv would take a
+ * socket out of its set and put it back for every change of mind, and libcurl changes its mind several times
+ * a transfer. A socket stays in the set, watched for reading, while its connection is kept idle. Whatever
+ * happens on it then, the end of the connection or bytes that nobody asked for, makes it unfit for another
+ * request, so it is shut down; libcurl finds it dead and takes a new one.
+ */
+#include "crawl/fetch/fetch_state.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,15 @@
-#include "crawl/fetch/fetch_transfer.h"
+/*
+ * fetch_transfer - one transfer of the engine (fetch.h): libcurl's handle, what has arrived, what became of
+ * it.
+ *
+ *      NAME ──> CONNECT ──> WAIT ──> HEAD ──> BODY
+ *      the name      the request     first line of the    the head
+ *      is known      goes out        final response       is whole
+ *
+ * A transfer and its handle are used again and again; options that hold for all transfers are set once. After
+ * the end of a transfer nothing of it is left in here: the result has been handed over.
+ */
+#include "crawl/fetch/fetch_state.h"
 
 #include <errno.h>
 #include <stdarg.h>

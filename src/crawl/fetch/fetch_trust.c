@@ -1,9 +1,16 @@
-#include "crawl/fetch/fetch_trust.h"
+/*
+ * fetch_trust - certificates: checked against the system's authorities and the host's name, the verdict kept.
+ *
+ * An archive wants the page even where the certificate is bad, but says so. So the handshake goes on whatever
+ * the check finds, in one connection, and OpenSSL keeps the finding with the connection; unless bad ones are
+ * refused. Old servers are spoken to as well: TLS 1.0 and weak keys pass where bad certificates do.
+ *
+ * The authorities are those OpenSSL finds by itself; SSL_CERT_FILE and SSL_CERT_DIR name others.
+ */
+#include "crawl/fetch/fetch_state.h"
 
 #include <openssl/x509v3.h>
 #include <stdio.h>
-
-#include "net/dns.h"
 
 enum { BARE_SESSION_SIZE_MAX = 512 }; /* a cipher and a key of at most 256 bytes */
 

@@ -4,22 +4,6 @@
 #include "protocol/crowd/crowd_state.h"
 
 enum {
-    VIEW_SIZE_DEFAULT = 25,
-    SHUFFLE_SIZE_DEFAULT = 5,
-    WALK_HOPS_DEFAULT = 2,
-    FANOUT_DEFAULT = 5,
-    TTL_LAST_DEFAULT = 6,
-    TTL_CAP_DEFAULT = 7,
-    SEARCHES_DEFAULT = 64,
-    SEEN_DEFAULT = 4096,
-    WAITING_DEFAULT = 256,
-    PEER_RATE_DEFAULT = 50,
-    TOTAL_RATE_DEFAULT = 500,
-    SHUFFLE_US_DEFAULT = 10000000,
-    ANSWER_US_DEFAULT = 2000000,
-    HOP_US_DEFAULT = 300000,
-    ACK_US_DEFAULT = 500000,
-    ABSENT_US_DEFAULT = 20000000,
     BLAME_US = 1000000,
     MEMORY_SIZE_MAX = 1 << 30,
 };
@@ -31,11 +15,11 @@ static uint64_t crowd_or_default(uint64_t value, uint64_t otherwise) {
 }
 
 static void fill_overlay_defaults(struct crowd_config *config) {
-    config->view_size = (uint8_t)crowd_or_default(config->view_size, VIEW_SIZE_DEFAULT);
-    config->shuffle_size = (uint8_t)crowd_or_default(config->shuffle_size, SHUFFLE_SIZE_DEFAULT);
-    config->shuffle_us = crowd_or_default(config->shuffle_us, SHUFFLE_US_DEFAULT);
-    config->answer_us = crowd_or_default(config->answer_us, ANSWER_US_DEFAULT);
-    config->walk_hops = (uint8_t)crowd_or_default(config->walk_hops, WALK_HOPS_DEFAULT);
+    config->view_size = (uint8_t)crowd_or_default(config->view_size, 25);
+    config->shuffle_size = (uint8_t)crowd_or_default(config->shuffle_size, 5);
+    config->shuffle_us = crowd_or_default(config->shuffle_us, 10000000);
+    config->answer_us = crowd_or_default(config->answer_us, 2000000);
+    config->walk_hops = (uint8_t)crowd_or_default(config->walk_hops, 2);
     if (config->shuffle_size > config->view_size) { /* what a shuffle brings must have room */
         config->shuffle_size = config->view_size;
     }
@@ -46,19 +30,19 @@ static void fill_overlay_defaults(struct crowd_config *config) {
 }
 
 static void fill_search_defaults(struct crowd_config *config) {
-    config->fanout = (uint8_t)crowd_or_default(config->fanout, FANOUT_DEFAULT);
+    config->fanout = (uint8_t)crowd_or_default(config->fanout, 5);
     config->ttl_first = (uint8_t)crowd_or_default(config->ttl_first, 1);
-    config->ttl_last = (uint8_t)crowd_or_default(config->ttl_last, TTL_LAST_DEFAULT);
+    config->ttl_last = (uint8_t)crowd_or_default(config->ttl_last, 6);
     config->tries_at_last = (uint8_t)crowd_or_default(config->tries_at_last, 1);
-    config->ttl_cap = (uint8_t)crowd_or_default(config->ttl_cap, TTL_CAP_DEFAULT);
-    config->hop_us = crowd_or_default(config->hop_us, HOP_US_DEFAULT);
-    config->ack_us = crowd_or_default(config->ack_us, ACK_US_DEFAULT);
-    config->searches_max = (uint32_t)crowd_or_default(config->searches_max, SEARCHES_DEFAULT);
-    config->seen_max = (uint32_t)crowd_or_default(config->seen_max, SEEN_DEFAULT);
-    config->waiting_max = (uint32_t)crowd_or_default(config->waiting_max, WAITING_DEFAULT);
-    config->peer_rate = (uint32_t)crowd_or_default(config->peer_rate, PEER_RATE_DEFAULT);
-    config->total_rate = (uint32_t)crowd_or_default(config->total_rate, TOTAL_RATE_DEFAULT);
-    config->absent_us = crowd_or_default(config->absent_us, ABSENT_US_DEFAULT);
+    config->ttl_cap = (uint8_t)crowd_or_default(config->ttl_cap, 7);
+    config->hop_us = crowd_or_default(config->hop_us, 300000);
+    config->ack_us = crowd_or_default(config->ack_us, 500000);
+    config->searches_max = (uint32_t)crowd_or_default(config->searches_max, 64);
+    config->seen_max = (uint32_t)crowd_or_default(config->seen_max, 4096);
+    config->waiting_max = (uint32_t)crowd_or_default(config->waiting_max, 256);
+    config->peer_rate = (uint32_t)crowd_or_default(config->peer_rate, 50);
+    config->total_rate = (uint32_t)crowd_or_default(config->total_rate, 500);
+    config->absent_us = crowd_or_default(config->absent_us, 20000000);
     ASSERT(config->fanout <= CROWD_FANOUT_MAX);
     ASSERT(config->ttl_first <= config->ttl_last && config->ttl_last <= CROWD_TTL_CAP);
     ASSERT(config->ttl_cap <= CROWD_TTL_CAP);

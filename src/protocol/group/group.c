@@ -209,18 +209,6 @@ void group_keys_remove(struct group_keys *keys, const uint8_t key[PEER_KEY_SIZE]
 
 enum {
     SECOND_US = 1000000,
-    FAST_S = 10,
-    ECHO_MINUTES = 15,
-    PROBE_MINUTES = 60,
-    REPORT_MINUTES = 30,
-    SLOWING_MINUTES = 90,
-    COMPUTE_MINUTES = 60,
-    GATHER_S = 5,
-    SILENCE_MINUTES = 60,
-    PULSE_MINUTES = 5,
-    MASTER_SILENCE_MINUTES = 15,
-    ORDER_S = 30,
-    PROBE_SIZE = 32 << 10,
     BLAME_US = SECOND_US,
     MESSAGES_EACH_US = 20000, /* of one member: 50 a second, 256 at once */
     MESSAGES_BURST = 256,
@@ -240,19 +228,19 @@ static struct group_config with_defaults(const struct group_config *given) {
     struct group_config config = *given;
     const uint64_t minute_us = GROUP_MINUTE_US;
     config.members_max = (uint16_t)group_or_default(config.members_max, GROUP_MEMBERS_MAX);
-    config.echo_us = group_or_default(config.echo_us, ECHO_MINUTES * minute_us);
-    config.probe_us = group_or_default(config.probe_us, PROBE_MINUTES * minute_us);
-    config.probe_size = (uint32_t)group_or_default(config.probe_size, PROBE_SIZE);
-    config.report_us = group_or_default(config.report_us, REPORT_MINUTES * minute_us);
-    config.slowing_us = group_or_default(config.slowing_us, SLOWING_MINUTES * minute_us);
-    config.fast_us = group_or_default(config.fast_us, (uint64_t)FAST_S * SECOND_US);
+    config.echo_us = group_or_default(config.echo_us, 15 * minute_us);
+    config.probe_us = group_or_default(config.probe_us, 60 * minute_us);
+    config.probe_size = (uint32_t)group_or_default(config.probe_size, (32 << 10));
+    config.report_us = group_or_default(config.report_us, 30 * minute_us);
+    config.slowing_us = group_or_default(config.slowing_us, 90 * minute_us);
+    config.fast_us = group_or_default(config.fast_us, (uint64_t)10 * SECOND_US);
     config.connectivity = (uint8_t)group_or_default(config.connectivity, TOPOLOGY_K_DEFAULT);
-    config.compute_us = group_or_default(config.compute_us, COMPUTE_MINUTES * minute_us);
-    config.gather_us = group_or_default(config.gather_us, (uint64_t)GATHER_S * SECOND_US);
-    config.silence_us = group_or_default(config.silence_us, SILENCE_MINUTES * minute_us);
-    config.pulse_us = group_or_default(config.pulse_us, PULSE_MINUTES * minute_us);
-    config.master_silence_us = group_or_default(config.master_silence_us, MASTER_SILENCE_MINUTES * minute_us);
-    config.order_us = group_or_default(config.order_us, (uint64_t)ORDER_S * SECOND_US);
+    config.compute_us = group_or_default(config.compute_us, 60 * minute_us);
+    config.gather_us = group_or_default(config.gather_us, (uint64_t)5 * SECOND_US);
+    config.silence_us = group_or_default(config.silence_us, 60 * minute_us);
+    config.pulse_us = group_or_default(config.pulse_us, 5 * minute_us);
+    config.master_silence_us = group_or_default(config.master_silence_us, 15 * minute_us);
+    config.order_us = group_or_default(config.order_us, (uint64_t)30 * SECOND_US);
     ASSERT(config.self.address.port != 0);
     ASSERT(config.members_max <= GROUP_MEMBERS_MAX && config.neighbours_count <= GROUP_NEIGHBOURS_MAX);
     ASSERT(config.connectivity <= TOPOLOGY_K_MAX && config.kind <= TOPOLOGY_TREE);

@@ -4,10 +4,6 @@
 #include "protocol/links/link_relay_state.h"
 
 enum {
-    WALKERS_DEFAULT = 16,
-    LINKS_WANTED_DEFAULT = 16,
-    TAKES_DEFAULT = 64,
-    RATE_DEFAULT = 5000,
     BURST_S = 10,
     US_PER_S = 1000000,
     TAKE_HEAD_SIZE_MAX = 128,
@@ -20,11 +16,11 @@ enum {
 /* ---- life ---- */
 
 static void relay_set_defaults(struct link_relay_config *config) {
-    config->walkers_count = config->walkers_count > 0 ? config->walkers_count : WALKERS_DEFAULT;
+    config->walkers_count = config->walkers_count > 0 ? config->walkers_count : 16;
     config->links_max = config->links_max > 0 ? config->links_max : LINK_RELAY_LINKS_MAX;
-    config->links_wanted = config->links_wanted > 0 ? config->links_wanted : LINKS_WANTED_DEFAULT;
-    config->takes_max = config->takes_max > 0 ? config->takes_max : TAKES_DEFAULT;
-    config->rate = config->rate > 0 ? config->rate : RATE_DEFAULT;
+    config->links_wanted = config->links_wanted > 0 ? config->links_wanted : 16;
+    config->takes_max = config->takes_max > 0 ? config->takes_max : 64;
+    config->rate = config->rate > 0 ? config->rate : 5000;
     ASSERT(config->walkers_count <= LINK_RELAY_WALKERS_MAX && config->links_max <= LINK_RELAY_LINKS_MAX);
     ASSERT(config->holders_count > 0 && config->holders_count <= LINK_RELAY_HOLDERS_MAX);
     ASSERT((config->sent_count & (config->sent_count - 1)) == 0 && config->sent_count % 4 == 0);

@@ -11,21 +11,7 @@ enum {
     STRANGERS_US = 250000,
 };
 
-/* False: too much, drop it. hash: of the peer's address, under a secret. */
-static bool throttle_admits(struct throttle *throttle, uint64_t hash, uint64_t now_us) {
-    return bucket_take_one(&throttle->full_at_us[hash % THROTTLE_BUCKETS_COUNT], now_us, PEER_US, PEER_BURST);
-}
-
-static bool throttle_admits_stranger(struct throttle *throttle, uint64_t now_us) {
-    return bucket_take_one(&throttle->strangers_full_at_us, now_us, STRANGERS_US, STRANGERS_BURST);
-}
-
 enum {
-    TABLE_CAPACITY_DEFAULT = 20000,
-    LOOKUPS_DEFAULT = 1024,
-    COPIES_DEFAULT = 3,
-    STABILIZE_US_DEFAULT = 10000000,
-    HEAL_US_DEFAULT = 120000000,
     HEAL_SPEED_ALONE = 16,
     STALL_US = 30000000, /* longer asleep than this: others took us for dead */
     MEMORY_SIZE_MAX = 1 << 30,
@@ -37,11 +23,11 @@ enum {
 static void fill_defaults(struct ring_config *config) {
     config->vnodes_count = config->vnodes_count == 0 ? 1 : config->vnodes_count;
     config->list_size = config->list_size == 0 ? RING_LIST_DEFAULT : config->list_size;
-    config->copies = config->copies == 0 ? COPIES_DEFAULT : config->copies;
-    config->table_capacity = config->table_capacity == 0 ? TABLE_CAPACITY_DEFAULT : config->table_capacity;
-    config->lookups_max = config->lookups_max == 0 ? LOOKUPS_DEFAULT : config->lookups_max;
-    config->stabilize_us = config->stabilize_us == 0 ? STABILIZE_US_DEFAULT : config->stabilize_us;
-    config->heal_us = config->heal_us == 0 ? HEAL_US_DEFAULT : config->heal_us;
+    config->copies = config->copies == 0 ? 3 : config->copies;
+    config->table_capacity = config->table_capacity == 0 ? 20000 : config->table_capacity;
+    config->lookups_max = config->lookups_max == 0 ? 1024 : config->lookups_max;
+    config->stabilize_us = config->stabilize_us == 0 ? 10000000 : config->stabilize_us;
+    config->heal_us = config->heal_us == 0 ? 120000000 : config->heal_us;
     ASSERT(config->list_size <= RING_LIST_MAX && config->copies <= RING_LIST_MAX);
     ASSERT(config->first_index + config->vnodes_count <= RING_VIRTUAL_MAX);
     ASSERT(config->self.address.port != 0);
@@ -222,8 +208,11 @@ static struct chord *vnode_of(struct ring *ring, uint8_t index) {
 static bool is_notify_admitted(struct ring *ring, const struct event *event, const struct message *message) {
     uint64_t token = query_token(ring, &event->from);
     bool is_proved = message->token == token;
-    bool is_admitted = is_proved ? throttle_admits(&ring->throttle, token, ring->now_us)
-                                 : throttle_admits_stranger(&ring->throttle, ring->now_us);
+    struct throttle *throttle = &ring->throttle;
+    bool is_admitted = is_proved ? bucket_take_one(&throttle->full_at_us[token % THROTTLE_BUCKETS_COUNT],
+                                                   ring->now_us, PEER_US, PEER_BURST)
+                                 : bucket_take_one(&throttle->strangers_full_at_us, ring->now_us,
+                                                   STRANGERS_US, STRANGERS_BURST);
     if (!is_admitted) {
         ring->counters.flood_count++;
     }
