@@ -33,16 +33,8 @@ const struct kv_options frontier_kv_options = {
 
 static void frontier_free(struct frontier *frontier) {
     frontier_lane_free_all(frontier);
-    while (frontier->answers_first != NULL) {
-        struct frontier_request *request = frontier->answers_first;
-        frontier->answers_first = request->next;
-        frontier_request_free(request);
-    }
-    while (frontier->requests_first != NULL) {
-        struct frontier_request *request = frontier->requests_first;
-        frontier->requests_first = request->next;
-        frontier_request_free(request);
-    }
+    frontier_request_free(frontier->answers_first);
+    frontier_request_free(frontier->requests_first);
     if (frontier->kv != NULL) {
         kv_free(frontier->kv);
     }
@@ -453,16 +445,14 @@ void frontier_poll(struct frontier *frontier) {
     struct frontier_request *request = frontier->answers_first;
     frontier->answers_first = NULL;
     pthread_mutex_unlock(&frontier->lock);
-    while (request != NULL) {
-        struct frontier_request *next = request->next;
-        if (request->lane != NULL) {
-            frontier_lane_answer(request->lane, request);
+    for (struct frontier_request *answer = request; answer != NULL; answer = answer->next) {
+        if (answer->lane != NULL) {
+            frontier_lane_answer(answer->lane, answer);
         } else {
-            frontier_visit_answer(frontier, request);
+            frontier_visit_answer(frontier, answer);
         }
-        frontier_request_free(request);
-        request = next;
     }
+    frontier_request_free(request);
     frontier_lane_fill(frontier);
     frontier_lane_notify(frontier);
     frontier_visit_go_on(frontier);

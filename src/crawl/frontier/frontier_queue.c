@@ -49,7 +49,7 @@ void frontier_ask_for_poll(struct frontier *frontier) {
     frontier->is_poll_wanted = frontier->is_in_batch; /* then when the lock is free again */
     if (!frontier->is_in_batch && !frontier->is_poll_asked && frontier->config.wake != NULL) {
         frontier->is_poll_asked = true;
-        frontier->config.wake(frontier->config.context);
+        frontier_wake(frontier);
     }
 }
 
@@ -93,16 +93,33 @@ void frontier_count_waiting(struct frontier *frontier, uint32_t number, int64_t 
 /* ---- what is to be read ---- */
 
 void frontier_request_free(struct frontier_request *request) {
-    for (size_t i = 0; i < request->count; i++) {
-        if (request->slots[i].item != NULL) {
-            frontier_item_free(request->slots[i].item);
+    while (request != NULL) {
+        struct frontier_request *next = request->next;
+        for (size_t i = 0; i < request->count; i++) {
+            frontier_item_free(request->slots[i].item); /* NULL: it was taken */
         }
+        free(request->slots);
+        free(request->moves);
+        free((uint8_t *)request->name.data);
+        free((uint8_t *)request->kept.data);
+        free(request);
+        request = next;
     }
-    free(request->slots);
-    free(request->moves);
-    free((uint8_t *)request->name.data);
-    free((uint8_t *)request->kept.data);
-    free(request);
+}
+
+bool frontier_request_append(struct frontier_request **first, struct frontier_request **last,
+                             struct frontier_request *take_request) {
+    bool is_first = *first == NULL;
+    take_request->next = NULL;
+    *(is_first ? first : &(*last)->next) = take_request;
+    *last = take_request;
+    return is_first;
+}
+
+void frontier_wake(const struct frontier *frontier) {
+    if (frontier->config.wake != NULL) {
+        frontier->config.wake(frontier->config.context);
+    }
 }
 
 static struct frontier_request *queue_new_request(size_t count_max) {
@@ -122,13 +139,8 @@ static struct frontier_request *queue_new_request(size_t count_max) {
 /* What is urgent does not wait for more to write. */
 static void queue_ask(struct frontier *frontier, struct frontier_request *take_request, bool is_urgent) {
     pthread_mutex_lock(&frontier->lock);
-    bool is_first = frontier->requests_first == NULL;
-    if (is_first) {
-        frontier->requests_first = take_request;
-    } else {
-        frontier->requests_last->next = take_request;
-    }
-    frontier->requests_last = take_request;
+    bool is_first =
+        frontier_request_append(&frontier->requests_first, &frontier->requests_last, take_request);
     if (is_first || (is_urgent && !frontier->is_urgent)) {
         task_poke(&frontier->task);
     }

@@ -115,21 +115,19 @@ static enum err read_kept(struct frontier *frontier, struct frontier_request *re
 
 static enum err read_lane(struct frontier *frontier, struct frontier_request *request,
                           struct err_detail *detail) {
+    enum err err = ERR_OK;
     if (request->wants_name && request->name.size == 0) {
-        enum err err = read_name(frontier, request, detail);
-        if (err != ERR_OK) {
-            return err;
-        }
+        err = read_name(frontier, request, detail);
     }
-    if (request->wants_kept && request->kept.size == 0) {
-        enum err err = read_kept(frontier, request, detail);
-        if (err != ERR_OK) {
-            return err;
-        }
+    if (err == ERR_OK && request->wants_kept && request->kept.size == 0) {
+        err = read_kept(frontier, request, detail);
+    }
+    if (err != ERR_OK) {
+        return err;
     }
     for (enum frontier_priority i = FRONTIER_SEED, last; i <= FRONTIER_GUESS; i = last + 1) {
         last = read_last_together(request, i);
-        enum err err = read_priorities(frontier, request, i, last, detail);
+        err = read_priorities(frontier, request, i, last, detail);
         if (err != ERR_NOT_FOUND) {
             return err; /* enough of them, or an error */
         }

@@ -221,7 +221,14 @@ bool frontier_queue_read_visit(struct frontier *frontier, size_t count_max);
 /* Somebody waits for what was asked for. */
 void frontier_queue_hurry(struct frontier *frontier);
 
-void frontier_request_free(struct frontier_request *request);
+void frontier_request_free(struct frontier_request *request); /* and those behind it */
+
+/* To the end of a list. True: it was empty. With the lock. */
+bool frontier_request_append(struct frontier_request **first, struct frontier_request **last,
+                             struct frontier_request *take_request);
+
+/* Any thread: have frontier_poll() called, if the owner wants to be. */
+void frontier_wake(const struct frontier *frontier);
 
 /* Wait until all that is queued is written, or the disk refuses. Any thread but the frontier's own. */
 enum err frontier_queue_flush(struct frontier *frontier, struct err_detail *detail);

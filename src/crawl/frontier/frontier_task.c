@@ -33,8 +33,8 @@ static void writer_set_error(struct frontier *frontier, enum err err, const stru
     frontier->detail = *detail;
     bell_ring(&frontier->has_done);
     pthread_mutex_unlock(&frontier->lock);
-    if (is_news && frontier->config.wake != NULL) {
-        frontier->config.wake(frontier->config.context);
+    if (is_news) {
+        frontier_wake(frontier);
     }
 }
 
@@ -144,9 +144,7 @@ static void writer_write_batch(struct frontier_work *work) {
     frontier->writing_size = 0;
     bell_ring(&frontier->has_done);
     pthread_mutex_unlock(&frontier->lock);
-    if (frontier->config.wake != NULL) {
-        frontier->config.wake(frontier->config.context); /* it may be empty now, or no longer behind */
-    }
+    frontier_wake(frontier); /* it may be empty now, or no longer behind */
 }
 
 static enum err writer_sync_step(struct frontier_work *work, struct err_detail *detail) {
@@ -197,18 +195,11 @@ static enum err writer_read_step(struct frontier_work *work, struct err_detail *
 }
 
 static void writer_answer(struct frontier *frontier, struct frontier_request *take_request) {
-    take_request->next = NULL;
     pthread_mutex_lock(&frontier->lock);
-    bool is_first = frontier->answers_first == NULL;
-    if (is_first) {
-        frontier->answers_first = take_request;
-    } else {
-        frontier->answers_last->next = take_request;
-    }
-    frontier->answers_last = take_request;
+    bool is_first = frontier_request_append(&frontier->answers_first, &frontier->answers_last, take_request);
     pthread_mutex_unlock(&frontier->lock);
-    if (is_first && frontier->config.wake != NULL) {
-        frontier->config.wake(frontier->config.context);
+    if (is_first) {
+        frontier_wake(frontier);
     }
 }
 
@@ -219,6 +210,7 @@ static void writer_do_requests(struct frontier_work *work) {
         }
         struct frontier_request *request = work->requests;
         work->requests = request->next;
+        request->next = NULL;
         if (work->is_last || work->has_failed) {
             frontier_request_free(request);
         } else {

@@ -198,8 +198,7 @@ static bool is_object_name(struct bytes path) {
     };
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         struct bytes ending = bytes_of_string(endings[i]);
-        if (path.size > ending.size &&
-            bytes_equal_ignore_case(bytes_skip(path, path.size - ending.size), ending)) {
+        if (path.size > ending.size && bytes_ends_with_ignore_case(path, ending)) {
             return true;
         }
     }

@@ -323,29 +323,6 @@ static void on_walk(struct crowd *crowd, const struct event *event, const struct
     }
 }
 
-static void overlay_join_receive(struct crowd *crowd, const struct event *event,
-                                 const struct crowd_message *message) {
-    switch ((enum crowd_message_kind)message->kind) {
-    case CROWD_MESSAGE_JOIN:
-        on_join(crowd, event, message);
-        break;
-    case CROWD_MESSAGE_CHALLENGE:
-        on_challenge(crowd, event, message);
-        break;
-    case CROWD_MESSAGE_JOINED:
-        on_joined(crowd, event, message);
-        break;
-    case CROWD_MESSAGE_WALK:
-        on_walk(crowd, event, message);
-        break;
-    case CROWD_MESSAGE_WELCOME:
-        on_welcome(crowd, event, message);
-        break;
-    default:
-        ASSERT(false); /* overlay.c takes the others */
-    }
-}
-
 enum {
     SHUFFLES_PER_WAIT = 8, /* of one node that are served within shuffle_us: it begins one in it */
     SHUFFLES_BURST = 16,
@@ -454,16 +431,17 @@ void overlay_drop(struct crowd *crowd, const struct address *address) {
 
 /* ---- answers ---- */
 
-static bool is_awaited(const struct crowd *crowd, const struct event *event,
-                       const struct crowd_message *message) {
+static bool is_awaited(struct crowd *crowd, const struct event *event, const struct crowd_message *message) {
     const struct overlay *overlay = &crowd->overlay;
-    return overlay->is_open && message->number == overlay->number && event_is_from(event, &overlay->partner);
+    bool is_so =
+        overlay->is_open && message->number == overlay->number && event_is_from(event, &overlay->partner);
+    crowd->counters.unasked_count += !is_so;
+    return is_so;
 }
 
 static void on_shuffled(struct crowd *crowd, const struct event *event, const struct crowd_message *message) {
     const struct overlay *overlay = &crowd->overlay;
     if (!is_awaited(crowd, event, message)) {
-        crowd->counters.unasked_count++;
         return;
     }
     crowd->counters.shuffled_count++;
@@ -474,7 +452,6 @@ static void on_shuffled(struct crowd *crowd, const struct event *event, const st
 
 static void on_busy(struct crowd *crowd, const struct event *event, const struct crowd_message *message) {
     if (!is_awaited(crowd, event, message)) {
-        crowd->counters.unasked_count++;
         return;
     }
     crowd->counters.rejected_count++;
@@ -544,20 +521,15 @@ static void on_shuffle(struct crowd *crowd, const struct event *event, const str
 /* ---- the whole ---- */
 
 void overlay_receive(struct crowd *crowd, const struct event *event, const struct crowd_message *message) {
-    switch ((enum crowd_message_kind)message->kind) {
-    case CROWD_MESSAGE_SHUFFLE:
-        on_shuffle(crowd, event, message);
-        break;
-    case CROWD_MESSAGE_SHUFFLED:
-        on_shuffled(crowd, event, message);
-        break;
-    case CROWD_MESSAGE_BUSY:
-        on_busy(crowd, event, message);
-        break;
-    default:
-        overlay_join_receive(crowd, event, message);
-        break;
-    }
+    static void (*const receivers[])(struct crowd * crowd, const struct event *event,
+                                     const struct crowd_message *message) = {
+        [CROWD_MESSAGE_SHUFFLE] = on_shuffle,     [CROWD_MESSAGE_SHUFFLED] = on_shuffled,
+        [CROWD_MESSAGE_BUSY] = on_busy,           [CROWD_MESSAGE_JOIN] = on_join,
+        [CROWD_MESSAGE_CHALLENGE] = on_challenge, [CROWD_MESSAGE_JOINED] = on_joined,
+        [CROWD_MESSAGE_WALK] = on_walk,           [CROWD_MESSAGE_WELCOME] = on_welcome,
+    };
+    ASSERT(message->kind > 0 && message->kind <= CROWD_MESSAGE_WELCOME);
+    receivers[message->kind](crowd, event, message);
 }
 
 static void tick_shuffle(struct crowd *crowd) {

@@ -137,17 +137,23 @@ static void next_round(struct ring *ring, struct chord *chord) {
         ring->now_us + ring_jitter(ring, is_settled ? rest_us : rest_us / UNSETTLED_SPEED);
 }
 
-static void chord_ask(struct ring *ring, struct chord *chord, enum query_purpose purpose,
-                      const struct vnode *to) {
+static bool chord_open(struct ring *ring, const struct chord *chord, enum query_purpose purpose,
+                       const struct vnode *to) {
+    bool is_ping = purpose == QUERY_RECTIFY || purpose == QUERY_PROBE;
     struct query query = {
         .purpose = (uint8_t)purpose,
         .owner = chord_index_of(ring, chord),
-        .kind = purpose == QUERY_RECTIFY ? MESSAGE_PING : MESSAGE_ASK_STATE,
+        .kind = is_ping ? MESSAGE_PING : MESSAGE_ASK_STATE,
         .to = *to,
         .from = chord->self.index,
         .tries_max = query_is_silent(ring, to) ? QUERY_TRIES_AGAIN : QUERY_TRIES_DEAD,
     };
-    chord->is_busy = query_open(ring, &query);
+    return query_open(ring, &query);
+}
+
+static void chord_ask(struct ring *ring, struct chord *chord, enum query_purpose purpose,
+                      const struct vnode *to) {
+    chord->is_busy = chord_open(ring, chord, purpose, to);
 }
 
 void chord_hurry(struct ring *ring, struct chord *chord) {
@@ -157,19 +163,10 @@ void chord_hurry(struct ring *ring, struct chord *chord) {
 }
 
 static void chord_probe(struct ring *ring, struct chord *chord, const struct vnode *to) {
-    if (vnode_is_padding(to) || ring_is_own(ring, to) || query_is_silent(ring, to) ||
-        query_is_open(ring, QUERY_PROBE, to)) {
-        return;
+    if (!vnode_is_padding(to) && !ring_is_own(ring, to) && !query_is_silent(ring, to) &&
+        !query_is_open(ring, QUERY_PROBE, to)) {
+        (void)chord_open(ring, chord, QUERY_PROBE, to); /* if too many are open, when its turn comes */
     }
-    struct query query = {
-        .purpose = QUERY_PROBE,
-        .owner = chord_index_of(ring, chord),
-        .kind = MESSAGE_PING,
-        .to = *to,
-        .from = chord->self.index,
-        .tries_max = QUERY_TRIES_DEAD,
-    };
-    (void)query_open(ring, &query); /* if too many are open, it is asked when its turn comes */
 }
 
 void chord_doubt(struct ring *ring, struct chord *chord) {
@@ -430,22 +427,21 @@ void chord_on_notify(struct ring *ring, struct chord *chord, const struct vnode 
     }
 }
 
+static bool chord_has_id(const struct vnode *vnodes, unsigned count, struct ring_id id) {
+    unsigned i = 0;
+    while (i < count && !ring_id_equal(vnodes[i].id, id)) {
+        i++;
+    }
+    return i < count;
+}
+
 bool chord_needs(const struct ring *ring, const struct chord *chord, struct ring_id id) {
     if (!chord->is_member) {
         return false;
     }
-    if (ring_id_equal(chord->predecessor.id, id)) {
+    if (ring_id_equal(chord->predecessor.id, id) || chord_has_id(chord->before, chord->before_count, id) ||
+        chord_has_id(chord->list, ring->config.list_size, id)) {
         return true;
-    }
-    for (unsigned i = 0; i < chord->before_count; i++) {
-        if (ring_id_equal(chord->before[i].id, id)) {
-            return true;
-        }
-    }
-    for (unsigned i = 0; i < ring->config.list_size; i++) {
-        if (ring_id_equal(chord->list[i].id, id)) {
-            return true;
-        }
     }
     for (unsigned i = 0; i < CHORD_FINGERS_MAX; i++) {
         if (ring_id_equal(chord->fingers[i], id)) {

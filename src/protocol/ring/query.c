@@ -130,23 +130,19 @@ static void tell_owner(struct ring *ring, const struct query *query, const struc
 /* ---- answers ---- */
 
 static bool fits(const struct query *query, const struct message *message) {
-    switch ((enum message_kind)message->kind) {
-    case MESSAGE_STATE:
-        return query->kind == MESSAGE_ASK_STATE && message->to == query->to.index;
-    case MESSAGE_PONG:
-        return query->kind == MESSAGE_PING && message->to == query->to.index;
-    case MESSAGE_FOUND:
-        return query->kind == MESSAGE_FIND;
-    case MESSAGE_BEFORE:
-        return query->kind == MESSAGE_ASK_BEFORE && message->to == query->to.index;
-    case MESSAGE_NODES:
-        return query->kind == MESSAGE_ASK_NODES;
-    case MESSAGE_CHALLENGE:
-    case MESSAGE_REFUSED:
+    static const struct {
+        uint8_t question;
+        bool is_of_place; /* then the place that was asked must answer */
+    } answers[MESSAGE_KINDS_END] = {
+        [MESSAGE_STATE] = {MESSAGE_ASK_STATE, true},   [MESSAGE_PONG] = {MESSAGE_PING, true},
+        [MESSAGE_FOUND] = {MESSAGE_FIND, false},       [MESSAGE_NODES] = {MESSAGE_ASK_NODES, false},
+        [MESSAGE_BEFORE] = {MESSAGE_ASK_BEFORE, true},
+    };
+    if (message->kind == MESSAGE_CHALLENGE || message->kind == MESSAGE_REFUSED) {
         return true;
-    default:
-        return false;
     }
+    return answers[message->kind].question == query->kind &&
+           (!answers[message->kind].is_of_place || message->to == query->to.index);
 }
 
 /* Its own word makes a place fresh, measures it and says where its arc begins. */
