@@ -1,6 +1,6 @@
 /* Links packed and read again; hostile bytes; the vectors of docs/protocol/links.md. */
 #include "protocol/links/links_code.h"
-#include "protocol/links/links_text.h"
+#include "protocol/links/links_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -56,27 +56,24 @@ enum err attest_sign(const struct identity *identity, struct sha256 *sha256, str
     return ERR_OK;
 }
 
-static enum err attest_refuse(struct err_detail *detail, const char *sentence) {
-    return err_set(detail, ERR_MISMATCH, "%s", sentence);
-}
-
 enum err attest_verify(struct sha256 *sha256, struct buf *message, const struct document *document,
                        uint8_t ret_signer[PEER_KEY_SIZE], bool *ret_covers_request,
                        struct err_detail *detail) {
     uint8_t key[PEER_KEY_SIZE];
     uint8_t signature[IDENTITY_SIGNATURE_SIZE];
     if (document->head.size == 0 || !attest_parse(document->signature, key, signature)) {
-        return attest_refuse(detail, "a capture with a signature that is none");
+        return err_set(detail, ERR_MISMATCH, "a capture with a signature that is none");
     }
     enum err err = write_message(message, sha256, document);
     if (err != ERR_OK) {
-        return err == ERR_LIMIT ? attest_refuse(detail, "a capture with texts that are too long") : err;
+        return err == ERR_LIMIT ? err_set(detail, ERR_MISMATCH, "a capture with texts that are too long")
+                                : err;
     }
     struct bytes whole = buf_bytes(message);
     struct bytes first = bytes_slice(whole, 0, whole.size - SHA256_SIZE);
     bool covers_request = identity_verify(key, CONTEXT, whole, signature);
     if (!covers_request && !identity_verify(key, CONTEXT_FIRST, first, signature)) {
-        return attest_refuse(detail, "a capture whose signature is false");
+        return err_set(detail, ERR_MISMATCH, "a capture whose signature is false");
     }
     memcpy(ret_signer, key, sizeof key);
     *ret_covers_request = covers_request;

@@ -106,20 +106,11 @@ enum err crawler_take_links(struct crawler *crawler, struct campaign *campaign,
         return ERR_BUSY;
     }
     for (size_t i = 0; i < count; i++) {
-        switch (take_link(crawler, campaign, &links[i])) {
-        case CAMPAIGN_TAKEN:
-            outcome.taken_count++;
-            break;
-        case CAMPAIGN_KNOWN:
-            outcome.known_count++;
-            break;
-        case CAMPAIGN_REFUSED:
-            outcome.refused_count++;
-            break;
-        case CAMPAIGN_AWAY:
-            outcome.away_count++;
-            break;
-        }
+        enum campaign_taking taking = take_link(crawler, campaign, &links[i]);
+        outcome.taken_count += taking == CAMPAIGN_TAKEN;
+        outcome.known_count += taking == CAMPAIGN_KNOWN;
+        outcome.refused_count += taking == CAMPAIGN_REFUSED;
+        outcome.away_count += taking == CAMPAIGN_AWAY;
     }
     if (outcome.taken_count > 0) {
         go_on(crawler, campaign);

@@ -23,19 +23,15 @@ void tally_count_type(struct tally *tally, const char *mime, uint64_t size) {
 }
 
 const char *tally_reason_text(uint8_t reason) {
-    switch ((enum tally_reason)reason) {
-    case TALLY_NONE:
-        return "";
-    case TALLY_ROBOTS:
-        return "robots.txt does not allow it";
-    case TALLY_NO_ROBOTS:
-        return "robots.txt could not be read, so nothing is allowed";
-    case TALLY_HOST_DEAD:
-        return "the host did not answer several times in a row";
-    case TALLY_NOT_STORED:
-        return "the archive could not store it";
-    case TALLY_FAILED:
-        break;
+    static const char *const texts[] = {
+        [TALLY_NONE] = "",
+        [TALLY_ROBOTS] = "robots.txt does not allow it",
+        [TALLY_NO_ROBOTS] = "robots.txt could not be read, so nothing is allowed",
+        [TALLY_HOST_DEAD] = "the host did not answer several times in a row",
+        [TALLY_NOT_STORED] = "the archive could not store it",
+    };
+    if (reason < sizeof texts / sizeof *texts) {
+        return texts[reason];
     }
     return reason > TALLY_FAILED ? err_text((enum err)(TALLY_FAILED - (int)reason)) : "unknown reason";
 }

@@ -171,14 +171,18 @@ enum err fetch_message_put_block(const struct fetch_message *message, const stru
     return buf_string(block) != NULL ? ERR_OK : block->err;
 }
 
+static void put_host(struct buf *out, const struct url *url) {
+    buf_put(out, url_host(url));
+    if (url->port != URL_PORT_NONE) {
+        buf_put_byte(out, ':');
+        buf_put_u64(out, (uint64_t)url->port);
+    }
+}
+
 enum err fetch_message_put_origin(const struct url *url, struct buf *origin) {
     buf_put(origin, url_scheme(url));
     buf_put(origin, BYTES("://"));
-    buf_put(origin, url_host(url));
-    if (url->port != URL_PORT_NONE) {
-        buf_put_byte(origin, ':');
-        buf_put_u64(origin, (uint64_t)url->port);
-    }
+    put_host(origin, url);
     return buf_string(origin) != NULL ? ERR_OK : origin->err;
 }
 
@@ -203,11 +207,7 @@ enum err fetch_message_put(struct bytes target, const struct url *url, struct by
     buf_put(request, BYTES("GET "));
     buf_put(request, target);
     buf_put(request, BYTES(" HTTP/1.1\r\nHost: "));
-    buf_put(request, url_host(url));
-    if (url->port != URL_PORT_NONE) {
-        buf_put_byte(request, ':');
-        buf_put_u64(request, (uint64_t)url->port);
-    }
+    put_host(request, url);
     buf_put(request, BYTES("\r\n"));
     buf_put(request, block);
     return buf_put(request, BYTES("\r\n\r\n"));

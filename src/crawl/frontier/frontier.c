@@ -65,6 +65,11 @@ static struct frontier *frontier_new(const struct frontier_config *config) {
     /* Fingerprints are keyed themselves: the map needs no secret of its own. */
     map_init(&frontier->outgoing, sizeof(uint64_t), 0, FRONTIER_OUTGOING_MAX, 0);
     pthread_mutex_init(&frontier->lock, NULL);
+    frontier->kv = kv_new(config->directory, &frontier_kv_options);
+    if (frontier->kv == NULL) {
+        frontier_free(frontier);
+        return NULL;
+    }
     return frontier;
 }
 
@@ -72,11 +77,6 @@ enum err frontier_open(const struct frontier_config *config, struct frontier **r
                        struct err_detail *detail) {
     struct frontier *frontier = frontier_new(config);
     if (frontier == NULL) {
-        return err_set(detail, ERR_MEMORY, "%s: %s", config->directory, err_text(ERR_MEMORY));
-    }
-    frontier->kv = kv_new(config->directory, &frontier_kv_options);
-    if (frontier->kv == NULL) {
-        frontier_free(frontier);
         return err_set(detail, ERR_MEMORY, "%s: %s", config->directory, err_text(ERR_MEMORY));
     }
     enum err err = kv_open(frontier->kv, detail);

@@ -1,6 +1,17 @@
-#include "crawl/frontier/frontier_hosts.h"
-
+/*
+ * frontier_hosts - all hosts and registrable domains of a frontier: how many URLs each has, and which hosts
+ * wait for a lane.
+ *
+ *      slots   [ . 2 . 0 . . 1 ]     which number a hash leads to, open addressing
+ *      blocks  [ 0 1 2 … ][ … ]      hosts by number, 4,096 to a block: they never move
+ *
+ * Hosts are known by the keyed hash of their name and by a number that is given in the order of their
+ * appearance; names are on disk. A host takes about 40 bytes, a domain about 24. Hosts that have waiting
+ * URLs but no lane stand in one line, first come, first served. One thread.
+ */
 #include <stdlib.h>
+
+#include "crawl/frontier/frontier_state.h"
 
 enum { BLOCK_COUNT = 1 << 12, SLOTS_MIN = 64, NUMBERS_MAX = 1 << 30 };
 

@@ -198,21 +198,11 @@ enum err frontier_load(struct frontier *frontier, struct err_detail *detail) {
     buf_init(&value, FRONTIER_CODE_SMALL_SIZE_MAX);
     enum err err = load_meta(frontier, &value, &was_clean, detail);
     buf_done(&value);
-    if (err == ERR_OK) {
-        err = load_kind(frontier, "h", load_host, detail);
-    }
-    if (err == ERR_OK) {
-        err = load_kind(frontier, "t", load_kept, detail);
-    }
-    if (err == ERR_OK) {
-        err = load_kind(frontier, "k", load_known, detail);
-    }
-    if (err == ERR_OK) {
-        err = load_kind(frontier, "o", frontier_outgoing_load, detail);
-    }
-    if (err == ERR_OK) {
-        err = was_clean ? load_kind(frontier, "c", load_counts, detail)
-                        : load_kind(frontier, "q", load_count_one, detail);
+    const char *const kinds[] = {"h", "t", "k", "o", was_clean ? "c" : "q"};
+    load_entry *const loads[] = {load_host, load_kept, load_known, frontier_outgoing_load,
+                                 was_clean ? load_counts : load_count_one};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && err == ERR_OK; i++) {
+        err = load_kind(frontier, kinds[i], loads[i], detail);
     }
     for (uint32_t i = 0; err == ERR_OK && i < frontier_hosts_count(&frontier->hosts); i++) {
         if (frontier_hosts_at(&frontier->hosts, i)->waiting_count > 0) {

@@ -1,10 +1,7 @@
 #include "protocol/links/links_code.h"
 
-#include "base/arena.h"
 #include "base/wire.h"
-#include "protocol/links/links_model.h"
-#include "protocol/links/links_table.h"
-#include "protocol/links/links_text.h"
+#include "protocol/links/links_state.h"
 
 enum {
     END = 0,         /* symbol behind the last character of a URL */

@@ -1,8 +1,8 @@
 /*
  * links_code - many links in few bytes: how nodes hand each other URLs. Pure.
  *
- *      job[16]  varint count            links coded by the model (links_model.h): as few bytes as can be
- *      job[16]  varint 0  varint count  links coded by the table (links_table.h): in a tenth of the time
+ *      job[16]  varint count            links coded by the model (links_model.c): as few bytes as can be
+ *      job[16]  varint 0  varint count  links coded by the table (links_table.c): in a tenth of the time
  *
  * The links are sorted by URL; of each only what differs from the one before is coded, with its priority and
  * depth. A datagram with 10 links of 59 characters takes about 15 bytes for each, and what is around them.

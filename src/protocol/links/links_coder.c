@@ -1,4 +1,10 @@
-#include "protocol/links/links_coder.h"
+/*
+ * links_coder - an arithmetic coder: bits whose probability both sides know take no more than that says.
+ *
+ * 32 bits, probabilities of 12 bits, the lower part of the interval is a one's;
+ * docs/protocol/links.md. The encoder leaves out zeros at its end, the decoder reads them there.
+ */
+#include "protocol/links/links_state.h"
 
 void links_coder_encode(struct links_coder *coder, uint8_t *out, size_t size) {
     *coder = (struct links_coder){.high = UINT32_MAX, .out = out, .size = size};

@@ -1,6 +1,19 @@
-#include "protocol/links/links_model.h"
-
-#include "base/arena.h"
+/*
+ * links_model - how likely the next bit of a list of URLs is, for the few links of a small message.
+ *
+ * Ten links in a datagram are too few to learn from, so the model comes with what it has learnt from the text
+ * in links_text.c. The same text, the same arithmetic (integers only), the same bits on every machine: the
+ * model is part of the protocol (docs/protocol/links.md).
+ *
+ *      symbol (7 bits) ── bit by bit ──> six contexts: probability, how often seen
+ *                                        mixed in the logistic domain, weights that learn ──> coder
+ *
+ * Contexts lie in tables by hash, with a check of 8 bits: what another one has taken counts as never seen.
+ * After a message the model forgets it: what was touched is written down and put back.
+ *
+ * About 7 MiB, allocated once. One thread at a time.
+ */
+#include "protocol/links/links_state.h"
 
 enum {
     SLOT_BITS = 17,

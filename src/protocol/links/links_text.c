@@ -1,4 +1,8 @@
-#include "protocol/links/links_text.h"
+/*
+ * links_text - the text that all models of links have learnt, one URL a line: shapes of URLs, names of
+ * well-known sites, words. It is a part of the protocol and never changes.
+ */
+#include "protocol/links/links_state.h"
 
 const char *const links_text[] = {
     "https://www.example.com/",
