@@ -65,9 +65,8 @@ static void on_met(void *context, const struct peer *peer) {
     side->met_count++;
 }
 
-static void on_complaint(void *context, const struct address *address, const char *sentence) {
+static void on_complaint(void *context, const char *sentence) {
     struct side *side = context;
-    (void)address;
     side->complaints_count++;
     snprintf(side->complaint, sizeof side->complaint, "%s", sentence);
 }

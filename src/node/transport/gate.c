@@ -102,7 +102,7 @@ static void complain(struct gate *gate, const struct address *address, bool is_b
     } else {
         snprintf(sentence, sizeof sentence, "%s refuses this node: %s", text, reason);
     }
-    gate->config.complain(gate->config.context, address, sentence);
+    gate->config.complain(gate->config.context, sentence);
 }
 
 /* ---- known nodes ---- */

@@ -33,7 +33,7 @@ struct gate_config {
     /* A node spoke: its address now has a key. */
     void (*met)(void *context, const struct peer *peer);
     /* For people: which node was refused by which, and why. */
-    void (*complain)(void *context, const struct address *address, const char *sentence);
+    void (*complain)(void *context, const char *sentence);
     void *context;
 };
 

@@ -90,16 +90,15 @@ static const struct peer *find_member(struct transport *transport, const uint8_t
 static void accuse(struct transport *transport, const struct peer *peer, const char *what) {
     char address[ADDRESS_TEXT_SIZE_MAX];
     char key[IDENTITY_TEXT_SIZE];
-    char sentence[COMPLAINT_SIZE_MAX];
     const struct peer *member = find_member(transport, peer->key);
     if (member->address.port > 0) {
-        snprintf(sentence, sizeof sentence, "%s is blamed: it %.150s",
-                 address_format(&member->address, address), what);
+        transport_complain(transport, "%s is blamed: it %.150s", address_format(&member->address, address),
+                           what);
     } else {
-        snprintf(sentence, sizeof sentence, "%s, the node %s, is blamed: it %.150s",
-                 address_format(&peer->address, address), identity_key_format(peer->key, key), what);
+        transport_complain(transport, "%s, the node %s, is blamed: it %.150s",
+                           address_format(&peer->address, address), identity_key_format(peer->key, key),
+                           what);
     }
-    transport_on_complaint(transport, &peer->address, sentence);
 }
 
 /* ---- errands ---- */

@@ -17,7 +17,6 @@ static void on_ring_refused(struct transport *transport, struct bytes bytes) {
     struct wire_reader reader;
     struct vnode vnode;
     char address[ADDRESS_TEXT_SIZE_MAX];
-    char sentence[COMPLAINT_SIZE_MAX];
     wire_reader_init(&reader, bytes);
     uint8_t reason = wire_read_u8_max(&reader, RING_REASONS_END - 1);
     bool is_by_him = wire_read_bool(&reader);
@@ -25,25 +24,22 @@ static void on_ring_refused(struct transport *transport, struct bytes bytes) {
     if (reader.err != ERR_OK) {
         return;
     }
-    snprintf(sentence, sizeof sentence, is_by_him ? "%s refuses this node: %s" : "%s is refused: %s",
-             address_format(&vnode.peer.address, address), reason_texts[reason]);
-    transport_on_complaint(transport, &vnode.peer.address, sentence);
+    transport_complain(transport, is_by_him ? "%s refuses this node: %s" : "%s is refused: %s",
+                       address_format(&vnode.peer.address, address), reason_texts[reason]);
 }
 
 static void on_ring_blamed(struct transport *transport, struct bytes bytes) {
     struct wire_reader reader;
     struct vnode vnode;
     char address[ADDRESS_TEXT_SIZE_MAX];
-    char sentence[COMPLAINT_SIZE_MAX];
     wire_reader_init(&reader, bytes);
     ring_read_vnode(transport->ring, &reader, &vnode);
     struct bytes text = wire_read_bytes(&reader, wire_reader_left(&reader));
     if (reader.err != ERR_OK) {
         return;
     }
-    snprintf(sentence, sizeof sentence, "%s is blamed: %.*s", address_format(&vnode.peer.address, address),
-             BYTES_ARG(text));
-    transport_on_complaint(transport, &vnode.peer.address, sentence);
+    transport_complain(transport, "%s is blamed: %.*s", address_format(&vnode.peer.address, address),
+                       BYTES_ARG(text));
 }
 
 /* A founder that finds its position taken is not alone: it does not begin anew. */
@@ -53,7 +49,6 @@ static void on_ring_taken(struct transport *transport, struct bytes bytes) {
     char own[ADDRESS_TEXT_SIZE_MAX];
     char holder_text[ADDRESS_TEXT_SIZE_MAX];
     char advice[64] = "set ring.first_place";
-    char sentence[COMPLAINT_SIZE_MAX];
     wire_reader_init(&reader, bytes);
     uint8_t index = wire_read_u8(&reader);
     uint8_t next = wire_read_u8(&reader);
@@ -68,10 +63,9 @@ static void on_ring_taken(struct transport *transport, struct bytes bytes) {
     }
     address_format(&transport->self.address, own);
     *strrchr(own, ':') = '\0';
-    snprintf(sentence, sizeof sentence, "place %u of %s is taken by %s; %s", index, own,
-             address_format(&holder.peer.address, holder_text), advice);
     transport->joined_at_us = transport_now_us(transport);
-    transport_on_complaint(transport, &holder.peer.address, sentence);
+    transport_complain(transport, "place %u of %s is taken by %s; %s", index, own,
+                       address_format(&holder.peer.address, holder_text), advice);
 }
 
 static void on_member(struct transport *transport, bool is_member) {
@@ -190,13 +184,21 @@ void transport_note(struct transport *transport, const char *format, ...) {
     }
 }
 
-void transport_on_complaint(void *context, const struct address *address, const char *sentence) {
+void transport_on_complaint(void *context, const char *sentence) {
     struct transport *transport = context;
-    (void)address;
     if (complaints_add(&transport->complaints, sentence, clock_wall_us(transport->config.clock))) {
         transport_note(transport, "ring: %s", sentence);
     }
     transport->copy_at_us = 0;
+}
+
+void transport_complain(struct transport *transport, const char *format, ...) {
+    char sentence[COMPLAINT_SIZE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    transport_on_complaint(transport, sentence);
 }
 
 /* None: a new ring. */
@@ -301,11 +303,9 @@ static void on_found(void *context, const struct dns_answer *answer) {
         take_addresses(transport, answer);
     }
     if (contact->addresses_count == 0) {
-        char sentence[COMPLAINT_SIZE_MAX];
-        snprintf(sentence, sizeof sentence, "%.200s: %s", contact->host,
-                 answer->err != ERR_OK ? err_text(answer->err)
-                                       : "it has no address that this node can reach");
-        transport_on_complaint(transport, NULL, sentence);
+        transport_complain(transport, "%.200s: %s", contact->host,
+                           answer->err != ERR_OK ? err_text(answer->err)
+                                                 : "it has no address that this node can reach");
         contact->retry.due_us = transport_now_us(transport) + TRY_US_MAX;
         return;
     }
@@ -330,15 +330,12 @@ static void transport_look_up(struct transport *transport) {
 static void tell_silence(struct transport *transport) {
     struct transport_contact *contact = &transport->contact;
     char address[ADDRESS_TEXT_SIZE_MAX];
-    char sentence[COMPLAINT_SIZE_MAX];
     if (contact->is_told || contact->since_us == 0 ||
         transport_now_us(transport) - contact->since_us < SILENT_US) {
         return;
     }
     contact->is_told = true;
-    snprintf(sentence, sizeof sentence, "no answer from %s yet",
-             address_format(&contact->peer.address, address));
-    transport_on_complaint(transport, &contact->peer.address, sentence);
+    transport_complain(transport, "no answer from %s yet", address_format(&contact->peer.address, address));
 }
 
 /* Ask for the charter if there is none yet; else say only a word, since its key must be known before one can
@@ -499,11 +496,9 @@ void transport_begin(struct transport *transport) {
 /* Without the port, which whoever floods us may change at will. */
 static void blame_address(struct transport *transport, const struct address *address, const char *what) {
     char text[ADDRESS_TEXT_SIZE_MAX];
-    char sentence[COMPLAINT_SIZE_MAX];
     address_format(address, text);
     *strrchr(text, ':') = '\0';
-    snprintf(sentence, sizeof sentence, "%s is blamed: it sends %s", text, what);
-    transport_on_complaint(transport, address, sentence);
+    transport_complain(transport, "%s is blamed: it sends %s", text, what);
 }
 
 /* Once a second is enough to be seen. */
@@ -561,7 +556,6 @@ void transport_on_refusal(void *context, const struct datagram_refusal *refusal)
     struct transport *transport = context;
     char address[ADDRESS_TEXT_SIZE_MAX];
     char reason[COMPLAINT_SIZE_MAX / 2];
-    char sentence[COMPLAINT_SIZE_MAX];
     if (refusal->reason == PLAIN_REASON_CLOCK) {
         bool is_ahead = refusal->ahead_us > 0;
         int64_t off_s = (is_ahead ? refusal->ahead_us : -refusal->ahead_us) / US_PER_S;
@@ -573,9 +567,8 @@ void transport_on_refusal(void *context, const struct datagram_refusal *refusal)
     } else {
         snprintf(reason, sizeof reason, "it does not say why");
     }
-    snprintf(sentence, sizeof sentence, refusal->is_by_us ? "%s is refused: %s" : "%s refuses this node: %s",
-             address_format(&refusal->peer.address, address), reason);
-    transport_on_complaint(transport, &refusal->peer.address, sentence);
+    transport_complain(transport, refusal->is_by_us ? "%s is refused: %s" : "%s refuses this node: %s",
+                       address_format(&refusal->peer.address, address), reason);
 }
 
 void transport_on_noise(void *context, const struct address *from, enum datagram_noise noise) {

@@ -189,7 +189,9 @@ void transport_on_noise(void *context, const struct address *from, enum datagram
 void transport_on_learned(void *context, const struct peer *from, const struct charter *charter,
                           struct bytes encoded);
 void transport_on_met(void *context, const struct peer *peer);
-void transport_on_complaint(void *context, const struct address *address, const char *sentence);
+void transport_on_complaint(void *context, const char *sentence);
+void transport_complain(struct transport *transport, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void transport_take_charter(struct transport *transport, const struct charter *charter, struct bytes encoded);
 void transport_on_tick(void *transport);
 
