@@ -105,9 +105,10 @@ static void add_hit(struct crowd_driver *driver, struct crowd_driver_search *sea
     if (!is_wanted) {
         return;
     }
-    struct crowd_driver_raw_hit *hit = &search->hits[search->hits_count++];
-    *hit = (struct crowd_driver_raw_hit){
-        .holder = *holder, .hops_count = hops_count, .contents_size = finding.size};
+    struct crowd_driver_hit *hit = &search->hits[search->hits_count++];
+    hit->holder = *holder;
+    hit->hops_count = hops_count;
+    hit->contents_size = finding.size;
     memcpy(hit->contents, finding.data, finding.size);
     search->first_at_us = search->first_at_us > 0 ? search->first_at_us : crowd_driver_now_us(driver);
     bell_ring(&search->changed);
@@ -267,13 +268,9 @@ static size_t copy_hits(const struct crowd_driver_search *search, size_t hits_ma
                         struct crowd_driver_hit *out) {
     size_t count = 0;
     for (size_t i = 0; i < search->hits_count && count < hits_max; i++) {
-        const struct crowd_driver_raw_hit *raw = &search->hits[i];
         struct crowd_driver_hit *hit = &out[count];
         size_t findings_count = 0;
-        hit->holder = raw->holder;
-        hit->hops_count = raw->hops_count;
-        hit->contents_size = raw->contents_size;
-        memcpy(hit->contents, raw->contents, raw->contents_size);
+        *hit = search->hits[i];
         if (wish_read_findings(bytes_of(hit->contents, hit->contents_size), hit->findings, &findings_count)) {
             hit->findings_count = (uint8_t)findings_count;
             count++;

@@ -33,13 +33,6 @@ struct crowd_driver_contact {
     uint64_t heard_at_us; /* 0: in an earlier life */
 };
 
-struct crowd_driver_raw_hit {
-    struct peer holder;
-    uint8_t hops_count;
-    size_t contents_size;
-    uint8_t contents[CROWD_FINDING_SIZE_MAX];
-};
-
 /*
  *      FREE ─ find ─> NEW ─ the loop: CROWD_FIND ─> OPEN ─ CROWD_LOST, or enough hits ─> OVER
  *      NEW, OVER: FREE when the last thread has left; OPEN: LEFT, until the loop has said CROWD_ENOUGH
@@ -63,7 +56,7 @@ struct crowd_driver_search {
     uint64_t begun_at_us;
     uint64_t first_at_us; /* the first hit */
     size_t hits_count;
-    struct crowd_driver_raw_hit hits[CROWD_DRIVER_HITS_MAX];
+    struct crowd_driver_hit hits[CROWD_DRIVER_HITS_MAX]; /* without their findings */
     size_t wish_size;
     uint8_t wish[CROWD_WISH_SIZE_MAX];
     struct bell changed;

@@ -412,7 +412,7 @@ static void group_say(struct group_driver *driver, const struct peer *to,
     transport_send(driver->transport, to, DATAGRAM_GROUP, group_driver_code_write(message, memory));
 }
 
-void group_driver_ask(struct group_driver *driver, struct group_driver_slot *slot) {
+static void group_driver_ask(struct group_driver *driver, struct group_driver_slot *slot) {
     struct peer contact = {.address = slot->wish.contact}; /* whoever is there */
     char address[ADDRESS_TEXT_SIZE_MAX];
     retry_sent_doubling(&slot->ask, TRY_US, TRY_US << TRIES_DOUBLED, group_driver_now_us(driver));

@@ -176,9 +176,6 @@ void group_driver_set_timer(struct group_driver *driver);
 /* group_driver.c, on the loop: the files of a group that was left are removed. */
 void group_driver_remove(struct group_driver *driver, struct group_driver_slot *slot);
 
-/* group_driver_loop.c, on the loop: asks the contact whose group it is that has this name. */
-void group_driver_ask(struct group_driver *driver, struct group_driver_slot *slot);
-
 /* group_driver.c: the task of the disk writes it. */
 void group_driver_save(struct group_driver *driver, const struct group_driver_slot *slot,
                        const uint64_t *number, struct bytes document);

@@ -552,35 +552,6 @@ static enum err reader_get(struct backend_session *generic, const struct key *ke
     return err;
 }
 
-/* ---- what a backend of many nodes does not do ---- */
-
-static enum err reader_refuse(struct err_detail *detail) {
-    return err_set(detail, ERR_UNSUPPORTED, "the documents of a ring are not listed");
-}
-
-static enum err blocks_open(struct backend_session *session, struct bytes from,
-                            struct backend_cursor **ret_cursor, struct err_detail *detail) {
-    (void)session;
-    (void)from;
-    (void)ret_cursor;
-    return reader_refuse(detail);
-}
-
-static enum err blocks_next(struct backend_cursor *cursor, struct key *ret_key, struct block *ret_block,
-                            struct err_detail *detail) {
-    (void)cursor;
-    (void)ret_key;
-    (void)ret_block;
-    return reader_refuse(detail);
-}
-
-static enum err stat_backend(struct backend_session *session, struct volume_stat *ret_stat,
-                             struct err_detail *detail) {
-    (void)session;
-    (void)ret_stat;
-    return reader_refuse(detail);
-}
-
 /* ---- opening ---- */
 
 static void close_backend(struct backend *generic) {
@@ -603,10 +574,7 @@ static const struct backend_table ring_table = {
     .find_block = find_block,
     .captures_open = ring_reader_captures_open,
     .captures_next = ring_reader_captures_next,
-    .blocks_open = blocks_open,
-    .blocks_next = blocks_next,
     .cursor_close = ring_reader_cursor_close,
-    .stat = stat_backend,
 };
 
 struct backend *ring_reader_new(const char *scratch_directory) {

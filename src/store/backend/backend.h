@@ -26,7 +26,7 @@ struct backend_cursor;  /* a walk over captures, or over blocks */
 typedef void backend_done(void *context, enum err err, const struct stored *stored);
 
 /* A backend that is only read from (a guest, a mirrored volume) has none of ask, answer, put, submit, remove
- * and drain. */
+ * and drain; a guest, whose documents nobody lists, none of blocks_open, blocks_next and stat either. */
 struct backend_table {
     void (*close)(struct backend *backend);
     /* ERR_NOT_FOUND: there is nothing in it (any more). */
