@@ -19,11 +19,6 @@
 /* Tokens for a group: those of a ring, with the group's id in place of the ring's. */
 enum { EXPIRES_S_DEFAULT = 7 * 86400, US_PER_S = 1000000 };
 
-static void sign(const void *signer, const char *context, struct bytes message,
-                 uint8_t out[CHARTER_SIGNATURE_SIZE]) {
-    identity_sign(signer, context, message, out);
-}
-
 /* The key of the node, or of a pair that is made for the token. */
 static int choose_key(struct cli *cli, const struct group_options *options, struct invitation *invitation,
                       uint8_t seed[INVITATION_SEED_SIZE]) {
@@ -59,7 +54,7 @@ static int print_token(struct cli *cli, const struct group_options *options, con
         uint64_t lasts_s = is_given ? options->expires_us / US_PER_S : EXPIRES_S_DEFAULT;
         invitation.until_s = invitation.is_bearer || is_given ? invitation.from_s + lasts_s : 0;
         group_files_id(bytes_of_string(wish->name), wish->rules.founder, &sha256, invitation.ring);
-        invitation_sign(&invitation, sign, identity);
+        invitation_sign(&invitation, identity_sign, identity);
         fprintf(cli->out, "%s\n",
                 invitation_format(&invitation, invitation.is_bearer ? seed : NULL, &sha256, token));
         fprintf(cli->err, "to revoke it: mnemon group refuse %s %s\n", wish->name,

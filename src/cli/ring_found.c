@@ -20,11 +20,6 @@ struct founding {
     uint8_t encoded[CHARTER_SIZE_MAX];
 };
 
-static void sign(const void *signer, const char *context, struct bytes message,
-                 uint8_t out[CHARTER_SIGNATURE_SIZE]) {
-    identity_sign(signer, context, message, out);
-}
-
 static uint64_t now_s(const struct cli *cli) {
     return (uint64_t)(clock_wall_us(cli->clock) / US_PER_S);
 }
@@ -145,7 +140,7 @@ static int found_keep(struct founding *founding) {
     struct err_detail detail = {0};
     struct charter *charter = &founding->charter;
     charter->signed_s = now_s(founding->cli);
-    struct bytes encoded = charter_write(charter, sign, &founding->identity, founding->encoded);
+    struct bytes encoded = charter_write(charter, identity_sign, &founding->identity, founding->encoded);
     enum err err = ring_files_write_charter(founding->directory, encoded, &detail);
     return err == ERR_OK ? CLI_DONE : found_fail(founding->cli, err, &detail);
 }
@@ -325,7 +320,7 @@ int ring_invite(struct cli *cli, const struct data *data, const struct ring_opti
         bool has_end = invitation.is_bearer || is_given;
         invitation.until_s = has_end ? invitation.from_s + lasts_s : 0;
         charter_id(&founding->charter, &sha256, invitation.ring);
-        invitation_sign(&invitation, sign, &founding->identity);
+        invitation_sign(&invitation, identity_sign, &founding->identity);
         fprintf(cli->out, "%s\n",
                 invitation_format(&invitation, invitation.is_bearer ? seed : NULL, &sha256, token));
         print_invitation(cli, &invitation);

@@ -182,11 +182,12 @@ static void digest(const char *context, struct bytes message, uint8_t out[crypto
     crypto_generichash_final(&state, out, crypto_generichash_BYTES_MAX);
 }
 
-void identity_sign(const struct identity *identity, const char *context, struct bytes message,
+void identity_sign(const void *identity, const char *context, struct bytes message,
                    uint8_t signature[IDENTITY_SIGNATURE_SIZE]) {
+    const struct identity *signer = identity;
     uint8_t hash[crypto_generichash_BYTES_MAX];
     digest(context, message, hash);
-    crypto_sign_detached(signature, NULL, hash, sizeof hash, identity->secret);
+    crypto_sign_detached(signature, NULL, hash, sizeof hash, signer->secret);
 }
 
 bool identity_verify(const uint8_t key[PEER_KEY_SIZE], const char *context, struct bytes message,

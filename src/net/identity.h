@@ -49,9 +49,10 @@ void identity_done(struct identity *identity);
 
 /*
  * A signature covers the context too ("charter", "capture"), so that one made for a purpose is worth nothing
- * for another. The context is a text of 1 to 32 bytes.
+ * for another. The context is a text of 1 to 32 bytes. identity: a struct identity, so that this is a
+ * charter_sign and a version_sign of the protocols.
  */
-void identity_sign(const struct identity *identity, const char *context, struct bytes message,
+void identity_sign(const void *identity, const char *context, struct bytes message,
                    uint8_t signature[IDENTITY_SIGNATURE_SIZE]);
 bool identity_verify(const uint8_t key[PEER_KEY_SIZE], const char *context, struct bytes message,
                      const uint8_t signature[IDENTITY_SIGNATURE_SIZE]);

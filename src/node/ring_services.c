@@ -277,16 +277,6 @@ enum err ring_services_prepare(struct ring_services *ring_services, struct err_d
     return err == ERR_OK ? ring_services_prepare_mirrors(ring_services, detail) : err;
 }
 
-static void attach(void *shared, struct loop *loop, struct crawler *crawler) {
-    struct ring_services *ring_services = shared;
-    host_leases_attach(ring_services->host_leases, loop, crawler);
-}
-
-static void detach(void *shared) {
-    struct ring_services *ring_services = shared;
-    host_leases_detach(ring_services->host_leases);
-}
-
 void ring_services_share_crawl(struct ring_services *ring_services, struct crawl_loop_config *config) {
     if (!ring_services->has_ring) {
         return;
@@ -294,9 +284,9 @@ void ring_services_share_crawl(struct ring_services *ring_services, struct crawl
     config->route = &ring_services->route;
     config->permits = host_leases_permits(ring_services->host_leases);
     config->identity = transport_identity(ring_services->transport);
-    config->attach = attach;
-    config->detach = detach;
-    config->shared = ring_services;
+    config->attach = host_leases_attach;
+    config->detach = host_leases_detach;
+    config->shared = ring_services->host_leases;
 }
 
 void ring_services_set_access(struct ring_services *ring_services, struct access *access) {

@@ -44,19 +44,11 @@ void ring_services_beat_groups(struct ring_services *ring_services) {
     }
 }
 
-static void groups_receive(void *context, const struct datagram_message *message) {
-    const struct ring_services *ring_services = context;
-    group_driver_receive(ring_services->group_driver, message);
-}
-
-static void groups_wake(void *context) {
-    const struct ring_services *ring_services = context;
-    group_driver_wake(ring_services->group_driver);
-}
-
 void ring_services_add_groups(struct ring_services *ring_services) {
-    struct transport_tenant tenant = {
-        .kind = DATAGRAM_GROUP, .receive = groups_receive, .wake = groups_wake, .context = ring_services};
+    struct transport_tenant tenant = {.kind = DATAGRAM_GROUP,
+                                      .receive = group_driver_receive,
+                                      .wake = group_driver_wake,
+                                      .context = ring_services->group_driver};
     transport_add(ring_services->transport, &tenant);
 }
 

@@ -58,10 +58,10 @@ bool group_driver_beat(struct group_driver *driver);
 enum err group_driver_begin(struct group_driver *driver, struct transport *transport,
                             struct peer_rpc *peer_rpc, const struct peer *self) MUST_CHECK;
 
-/* ---- the ring's loop ---- */
+/* ---- the ring's loop; the context is the group driver, as struct transport_tenant has it ---- */
 
-void group_driver_receive(struct group_driver *driver, const struct datagram_message *message);
-void group_driver_wake(struct group_driver *driver); /* the time of transport_wake_at() has come */
+void group_driver_receive(void *context, const struct datagram_message *message);
+void group_driver_wake(void *context); /* the time of transport_wake_at() has come */
 
 /* ---- any thread ---- */
 

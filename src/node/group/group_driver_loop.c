@@ -17,11 +17,6 @@ enum { US_PER_S = 1000000 };
 _Static_assert((int)GROUP_ID_SIZE == (int)CHARTER_ID_SIZE, "one layout of invitations");
 _Static_assert((int)MEMBERSHIP_SIZE_MAX <= (int)GROUP_PAPERS_SIZE_MAX, "papers hold a membership");
 
-static void sign_membership(const void *signer, const char *context, struct bytes message,
-                            uint8_t out[CHARTER_SIGNATURE_SIZE]) {
-    identity_sign(signer, context, message, out);
-}
-
 static uint64_t now_s(const struct group_driver *driver) {
     return (uint64_t)(clock_wall_us(driver->config.clock) / US_PER_S);
 }
@@ -42,7 +37,7 @@ static bool use_token(struct group_driver *driver, const struct group_driver_slo
     } else if (!invitation.is_bearer) {
         *membership = (struct membership){.is_there = true, .invitation = invitation};
     } else if (identity_from_seed(&bearer, seed) == ERR_OK) {
-        membership_bind(membership, &invitation, driver->self.key, now_s(driver), sign_membership, &bearer);
+        membership_bind(membership, &invitation, driver->self.key, now_s(driver), identity_sign, &bearer);
         identity_done(&bearer);
     }
     sodium_memzero(seed, sizeof seed);
@@ -517,7 +512,8 @@ static struct group_driver_slot *find_by_id(struct group_driver *driver, struct 
     return NULL;
 }
 
-void group_driver_receive(struct group_driver *driver, const struct datagram_message *message) {
+void group_driver_receive(void *context, const struct datagram_message *message) {
+    struct group_driver *driver = context;
     struct bytes bytes = message->bytes;
     if (!driver->is_begun || driver->is_stopped || group_driver_ask_receive(driver, message) ||
         bytes.size < ID_OFFSET + GROUP_ID_SIZE) {
@@ -534,7 +530,8 @@ void group_driver_receive(struct group_driver *driver, const struct datagram_mes
     group_driver_set_timer(driver);
 }
 
-void group_driver_wake(struct group_driver *driver) {
+void group_driver_wake(void *context) {
+    struct group_driver *driver = context;
     if (!driver->is_begun || driver->is_stopped) {
         return;
     }

@@ -656,7 +656,8 @@ const struct permits *host_leases_permits(struct host_leases *host_leases) {
     return &host_leases->permits;
 }
 
-void host_leases_attach(struct host_leases *host_leases, struct loop *loop, struct crawler *crawler) {
+void host_leases_attach(void *context, struct loop *loop, struct crawler *crawler) {
+    struct host_leases *host_leases = context;
     ASSERT(host_leases->crawler == NULL);
     host_leases->crawler = crawler;
     look_at_arcs(host_leases);
@@ -667,7 +668,8 @@ void host_leases_attach(struct host_leases *host_leases, struct loop *loop, stru
     pthread_mutex_unlock(&host_leases->lock);
 }
 
-void host_leases_detach(struct host_leases *host_leases) {
+void host_leases_detach(void *context) {
+    struct host_leases *host_leases = context;
     ASSERT(host_leases->crawler != NULL);
     host_leases->crawler = NULL;
     pthread_mutex_lock(&host_leases->lock);

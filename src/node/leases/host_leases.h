@@ -44,8 +44,8 @@ const struct permits *host_leases_permits(struct host_leases *host_leases);
  * host_leases_detach() (on the loop, before the crawler is freed), nothing is lent or borrowed. The loop ends
  * before host_leases_free().
  */
-void host_leases_attach(struct host_leases *host_leases, struct loop *loop, struct crawler *crawler);
-void host_leases_detach(struct host_leases *host_leases);
+void host_leases_attach(void *host_leases, struct loop *loop, struct crawler *crawler);
+void host_leases_detach(void *host_leases);
 
 /* Detached, and peer_rpc is stopped. Waits for a lookup that is under way. */
 void host_leases_free(struct host_leases *host_leases);

@@ -552,17 +552,12 @@ static enum err scan(struct publishing *publishing, struct collection_publish_re
     return is_damaged ? scan_source(publishing, NULL, result) : err; /* without its manifest, all is read */
 }
 
-static void publish_sign(const void *signer, const char *context, struct bytes message,
-                         uint8_t out[VERSION_SIGNATURE_SIZE]) {
-    identity_sign(signer, context, message, out);
-}
-
 static enum err write_version(struct publishing *publishing, struct version *version) {
     const struct collection_publish_config *config = publishing->config;
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     char name[NAME_SIZE];
     snprintf(name, sizeof name, "places.%ju", (uintmax_t)version->number);
-    version_sign(version, publish_sign, config->identity);
+    version_sign(version, identity_sign, config->identity);
     enum err err = collection_places_write(collection_setup_path(config->directory, config->name, name, path),
                                            manifest_files_source(&publishing->nodes), &version->root,
                                            publishing->detail);

@@ -393,11 +393,6 @@ void transport_on_met(void *context, const struct peer *peer) {
 
 /* ---- charters ---- */
 
-static void transport_sign(const void *signer, const char *context, struct bytes message,
-                           uint8_t out[CHARTER_SIGNATURE_SIZE]) {
-    identity_sign(signer, context, message, out);
-}
-
 /* A token becomes a membership of this node, once. */
 static void use_token(struct transport *transport) {
     struct identity bearer;
@@ -415,7 +410,7 @@ static void use_token(struct transport *transport) {
         *membership = (struct membership){.is_there = true, .invitation = transport->token};
     } else if (identity_from_seed(&bearer, transport->token_seed) == ERR_OK) {
         uint64_t now_s = (uint64_t)(clock_wall_us(transport->config.clock) / US_PER_S);
-        membership_bind(membership, &transport->token, transport->identity.key, now_s, transport_sign,
+        membership_bind(membership, &transport->token, transport->identity.key, now_s, identity_sign,
                         &bearer);
         identity_done(&bearer);
     }
