@@ -205,17 +205,11 @@ static void send_links(void *context, const struct peer *to, struct bytes messag
 static void links_blame(void *context, const uint8_t key[PEER_KEY_SIZE], struct bytes why) {
     struct ring_services *ring_services = context;
     char sentence[ERR_TEXT_SIZE_MAX];
-    struct peer *peers = malloc(HOLDERS_ALL_MAX * sizeof *peers);
-    size_t count = peers != NULL ? holders_all(ring_services->holders, peers, HOLDERS_ALL_MAX) : 0;
-    count = count < HOLDERS_ALL_MAX ? count : HOLDERS_ALL_MAX;
+    struct peer peer;
     snprintf(sentence, sizeof sentence, "sends links that make no sense: %.*s", BYTES_ARG(why));
-    for (size_t i = 0; i < count; i++) {
-        if (memcmp(peers[i].key, key, PEER_KEY_SIZE) == 0) {
-            transport_blame(ring_services->transport, &peers[i], sentence);
-            break;
-        }
+    if (holders_locate(ring_services->holders, key, &peer)) {
+        transport_blame(ring_services->transport, &peer, sentence);
     }
-    free(peers);
 }
 
 const struct link_sender_table ring_services_links = {

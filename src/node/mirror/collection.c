@@ -23,6 +23,7 @@ struct collection {
     struct manifest_files nodes;
     enum err fault;     /* of the version on its way: it cannot be used */
     bool wants_nodes;   /* of the manifest; else chunks: never both at once */
+    bool checks_chunks; /* of the tree that is made */
     bool checks_places; /* files here are not what the places say: they are read before they are believed */
 
     pthread_mutex_t lock; /* of all below */
@@ -496,21 +497,13 @@ static enum err remove_others(const struct collection *collection, struct err_de
                          : err_set(detail, err, "an old version cannot be removed: %s", err_text(err));
 }
 
-static enum err get_chunk(struct collection *collection, const struct manifest_ref *chunk, bool is_checked,
-                          uint8_t *memory) {
+static enum err get_chunk(void *context, const struct manifest_ref *chunk, uint8_t *memory) {
+    struct collection *collection = context;
     size_t size = 0;
     pthread_mutex_lock(&collection->lock);
-    enum err err = collection_read_chunk(collection, chunk->digest, is_checked, memory, &size);
+    enum err err = collection_read_chunk(collection, chunk->digest, collection->checks_chunks, memory, &size);
     pthread_mutex_unlock(&collection->lock);
     return err == ERR_OK && size != chunk->size ? ERR_NOT_FOUND : err;
-}
-
-static enum err get_any(void *context, const struct manifest_ref *chunk, uint8_t *memory) {
-    return get_chunk(context, chunk, false, memory);
-}
-
-static enum err get_checked(void *context, const struct manifest_ref *chunk, uint8_t *memory) {
-    return get_chunk(context, chunk, true, memory);
 }
 
 static enum err fill_tree(struct collection *collection, bool is_checked,
@@ -520,9 +513,10 @@ static enum err fill_tree(struct collection *collection, bool is_checked,
         .root_before = &collection->held.root,
         .places_before = collection->places,
         .nodes = manifest_files_source(&collection->nodes),
-        .get = is_checked ? get_checked : get_any,
+        .get = get_chunk,
         .context = collection,
     };
+    collection->checks_chunks = is_checked;
     enum err err = collection_path_remove(collection->root, "staging/tree");
     if (err != ERR_OK || mkdirat(collection->root, "staging/tree", TREE_MODE) != 0) {
         return whole_file_fail("staging/tree", detail);

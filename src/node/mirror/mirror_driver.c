@@ -128,17 +128,21 @@ static void mirror_driver_note_follower(struct mirror_driver_mirror *mirror, con
     mirror->followers[oldest] = (struct mirror_driver_follower){.peer = *peer, .heard_us = now_us};
 }
 
+bool mirror_driver_find_source(const struct mirror_driver_mirror *mirror, const uint8_t key[PEER_KEY_SIZE],
+                               struct mirror_source_status *ret_status) {
+    size_t count = mirror->mirror != NULL ? mirror_sources_count(mirror->mirror) : 0;
+    bool is_found = false;
+    for (size_t i = 0; i < count && !is_found; i++) {
+        mirror_source_at(mirror->mirror, i, mirror_driver_now_us(mirror->driver), ret_status);
+        is_found = memcmp(ret_status->source.peer.key, key, PEER_KEY_SIZE) == 0;
+    }
+    return is_found;
+}
+
 static uint64_t mirror_driver_known_number(const struct mirror_driver_mirror *mirror,
                                            const uint8_t key[PEER_KEY_SIZE]) {
     struct mirror_source_status status;
-    size_t count = mirror->mirror != NULL ? mirror_sources_count(mirror->mirror) : 0;
-    for (size_t i = 0; i < count; i++) {
-        mirror_source_at(mirror->mirror, i, mirror_driver_now_us(mirror->driver), &status);
-        if (memcmp(status.source.peer.key, key, PEER_KEY_SIZE) == 0) {
-            return status.number;
-        }
-    }
-    return 0;
+    return mirror_driver_find_source(mirror, key, &status) ? status.number : 0;
 }
 
 enum { STATUS_SIZE_MAX = 4 << 20, TASKS_MAX = 1000 };

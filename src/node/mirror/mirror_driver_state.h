@@ -207,7 +207,12 @@ void mirror_driver_take_named(struct mirror_driver_mirror *mirror, const struct 
 /* Other nodes may read it now. */
 void mirror_driver_set_readers(struct mirror_driver_mirror *mirror, const struct collection_readers *readers);
 
-/* mirror_driver.c: asks a peer for its newest version and tells it ours. */
+/* mirror_driver.c: what is known of the source with that key; false: it is none, and *ret_status is changed.
+ */
+bool mirror_driver_find_source(const struct mirror_driver_mirror *mirror, const uint8_t key[PEER_KEY_SIZE],
+                               struct mirror_source_status *ret_status);
+
+/* The same file: asks a peer for its newest version and tells it ours. */
 void mirror_driver_ask_version(struct mirror_driver_mirror *mirror, const struct peer *peer,
                                size_t named_index, bool is_notice);
 

@@ -21,22 +21,12 @@ static void mirror_driver_forget_holders(struct mirror_driver_mirror *mirror) {
     mirror->are_offers_stale = true;
 }
 
-static bool is_source(const struct mirror_driver_mirror *mirror, const uint8_t key[PEER_KEY_SIZE]) {
-    struct mirror_source_status status;
-    for (size_t i = 0; i < mirror_sources_count(mirror->mirror); i++) {
-        mirror_source_at(mirror->mirror, i, 0, &status);
-        if (memcmp(status.source.peer.key, key, PEER_KEY_SIZE) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Those that are no sources any more make room. */
 static void remove_strangers(struct mirror_driver_mirror *mirror) {
+    struct mirror_source_status status;
     size_t kept = 0;
     for (size_t i = 0; i < mirror->holders_count; i++) {
-        if (is_source(mirror, mirror->holders[i].key)) {
+        if (mirror_driver_find_source(mirror, mirror->holders[i].key, &status)) {
             mirror->holders[kept++] = mirror->holders[i];
         } else {
             free_holder(&mirror->holders[i]);

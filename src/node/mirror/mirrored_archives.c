@@ -150,7 +150,7 @@ void mirrored_archives_file_clean(const char *directory, const char *name,
 
 enum { LINK_SIZE_MAX = 64, LOOK_US = 1000000 };
 
-const char *const mirrored_archives_phases[] = {
+static const char *const mirrored_phases[] = {
     [MIRRORED_ARCHIVES_NONE] = "none",
     [MIRRORED_ARCHIVES_INDEXING] = "indexing",
     [MIRRORED_ARCHIVES_READY] = "ready",
@@ -325,7 +325,7 @@ void mirrored_archives_put(struct mirrored_archives *archives, const char *name,
     if (mirrored != NULL && mirrored->phase != MIRRORED_ARCHIVES_NONE) {
         bool is_indexing = mirrored->phase == MIRRORED_ARCHIVES_INDEXING;
         json_open(json, "archive");
-        json_text(json, "state", mirrored_archives_phases[mirrored->phase]);
+        json_text(json, "state", mirrored_phases[mirrored->phase]);
         JSON_COUNTS(json, {"number", mirrored->number}, {"captures", mirrored->captures_count},
                     {"records", mirrored->records_count}, {"damaged", mirrored->damaged_count},
                     {"took_us", mirrored->took_us}, {"done_size", is_indexing ? mirrored->done_size : 0},

@@ -27,8 +27,6 @@ enum mirrored_archives_phase {
     MIRRORED_ARCHIVES_REFUSED, /* the newest version; the one before may be served */
 };
 
-extern const char *const mirrored_archives_phases[];
-
 /* One volume of an archive. */
 struct mirrored_archives_volume {
     uint16_t name;   /* there: volumes/NAME */
