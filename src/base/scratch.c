@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/whole_file.h"
@@ -26,6 +27,15 @@ void scratch_set_budget(struct scratch *scratch, struct scratch_budget *budget) 
 void scratch_budget_init(struct scratch_budget *budget, uint64_t size_max) {
     budget->size_max = size_max;
     atomic_init(&budget->size, 0);
+}
+
+void scratch_budget_init_by_disk(struct scratch_budget *budget, const char *directory, uint64_t size_min) {
+    struct statvfs disk;
+    uint64_t part = 0;
+    if (statvfs(directory, &disk) == 0) {
+        part = (uint64_t)disk.f_bavail * disk.f_frsize / 4;
+    }
+    scratch_budget_init(budget, part > size_min ? part : size_min);
 }
 
 static enum err scratch_take(struct scratch *scratch, uint64_t size) {

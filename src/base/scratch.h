@@ -33,6 +33,9 @@ struct scratch_budget {
 
 void scratch_budget_init(struct scratch_budget *budget, uint64_t size_max);
 
+/* A quarter of what is free now where the directory is, but size_min at least. */
+void scratch_budget_init_by_disk(struct scratch_budget *budget, const char *directory, uint64_t size_min);
+
 struct scratch {
     const char *directory; /* borrowed */
     uint64_t size_max;

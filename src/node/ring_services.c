@@ -250,7 +250,8 @@ static enum err prepare_ring(struct ring_services *ring_services, struct err_det
                                           .outgoing = ring_services_on_outgoing,
                                           .wants_own = wants_own,
                                           .context = ring_services};
-    ring_services->guest = ring_reader_new(ring_services->config.directory);
+    ring_services->guest = ring_reader_new(ring_services->config.directory,
+                                           instance_reading_budget(ring_services->config.instance));
     if (ring_services->guest == NULL) {
         return ERR_MEMORY;
     }

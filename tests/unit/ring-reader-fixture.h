@@ -399,7 +399,7 @@ static inline void fixture_start(struct fixture *fixture, unsigned index) {
             .context = node,
         };
         memcpy(backend.self, node->identity.key, PEER_KEY_SIZE);
-        fixture->backend = ring_reader_new(fixture->root);
+        fixture->backend = ring_reader_new(fixture->root, NULL);
         assert_non_null(fixture->backend);
         instance_set_guest(node->instance, fixture->backend);
         ring_reader_begin(fixture->backend, &backend);

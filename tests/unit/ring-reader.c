@@ -812,7 +812,7 @@ static void without_a_ring_there_is_nothing(void **state) {
     assert_int_equal(
         instance_get_record(fixture->nodes[READER].session, last.volume, &last.location, &record, NULL),
         ERR_NOT_FOUND);
-    struct backend *unused = ring_reader_new(fixture->root);
+    struct backend *unused = ring_reader_new(fixture->root, NULL);
     assert_non_null(unused);
     ring_reader_end(unused);
     unused->table->close(unused);

@@ -219,12 +219,38 @@ static void memory_does_not_grow_with_a_document(void **state) {
     scratch_done(&body);
 }
 
+/* However many read at once: what is too much for the disk is refused, and can be read later. */
+static void readers_share_the_room_for_files(void **state) {
+    struct fixture *fixture = *state;
+    struct scratch_budget budget;
+    struct scratch body;
+    struct bytes found;
+    scratch_budget_init(&budget, LARGE_SIZE + LARGE_SIZE / 2);
+    fixture->config.scratch_budget = &budget;
+    reopen(fixture);
+    scratch_init(&body, fixture->root, SCRATCH_MEMORY_MAX, HUGE_SIZE);
+    fill(&body, LARGE_SIZE, true);
+    struct key key = put_large(fixture, &body, bytes_of(NULL, 0)).key;
+    struct volume_reader *other = volume_reader_new(fixture->volume);
+    assert_non_null(other);
+    assert_int_equal(volume_get(other, &key, &found, NULL), ERR_OK);
+    assert_int_equal(volume_get(fixture->reader, &key, &found, NULL), ERR_BUSY);
+    volume_reader_free(other);
+    expect_same(fixture, &key, &body);
+    close_volume(fixture);
+    assert_int_equal(atomic_load(&budget.size), 0);
+    fixture->config.scratch_budget = NULL;
+    open_volume(fixture);
+    scratch_done(&body);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(large_documents_read_back_in_all_framings),
         TEST(a_large_document_in_chunks_is_put_together),
         TEST(a_flipped_bit_of_a_large_document_is_never_returned_as_good),
         TEST(memory_does_not_grow_with_a_document),
+        TEST(readers_share_the_room_for_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -325,6 +325,7 @@ static enum err open_session(struct backend *generic, struct backend_session **r
     session->session.backend = generic;
     session->backend = backend;
     scratch_init(&session->record, backend->scratch_directory, SCRATCH_MEMORY_MAX, UINT64_MAX);
+    scratch_set_budget(&session->record, backend->budget);
     scratch_sink_init(&session->sink, &session->record);
     buf_init(&session->request, BACKEND_CODE_HEAD_SIZE_MAX);
     buf_init(&session->surt, INDEX_SURT_SIZE_MAX);
@@ -577,7 +578,7 @@ static const struct backend_table ring_table = {
     .cursor_close = ring_reader_cursor_close,
 };
 
-struct backend *ring_reader_new(const char *scratch_directory) {
+struct backend *ring_reader_new(const char *scratch_directory, struct scratch_budget *budget) {
     struct ring_reader *backend = calloc(1, sizeof *backend);
     uint64_t seed;
     if (backend == NULL) {
@@ -585,6 +586,7 @@ struct backend *ring_reader_new(const char *scratch_directory) {
     }
     backend->backend.table = &ring_table;
     backend->scratch_directory = scratch_directory;
+    backend->budget = budget;
     randombytes_buf(&seed, sizeof seed);
     ring_reader_cache_init(&backend->cache,
                            &(struct ring_reader_cache_config){KEPT_COUNT_MAX, KEPT_SIZES_MAX, free, seed});

@@ -43,6 +43,7 @@
 
 struct crowd_reader;
 struct offers;
+struct scratch_budget;
 
 enum { RING_READER_HOLDERS_MAX = 32, RING_READER_NODES_MAX = 1 << 15 };
 
@@ -74,10 +75,10 @@ struct ring_reader_config {
 };
 
 /*
- * For instance_set_guest(); closed with the instance, after all sessions. It is empty until it begins. NULL:
- * out of memory.
+ * For instance_set_guest(); closed with the instance, after all sessions. It is empty until it begins.
+ * budget: of the files of records, may be NULL. NULL: out of memory.
  */
-struct backend *ring_reader_new(const char *scratch_directory);
+struct backend *ring_reader_new(const char *scratch_directory, struct scratch_budget *budget);
 
 /* The node is in a ring now; once, any thread. */
 void ring_reader_begin(struct backend *backend, const struct ring_reader_config *config);

@@ -40,6 +40,7 @@ struct ring_reader_cursor;
 struct ring_reader {
     struct backend backend; /* first */
     const char *scratch_directory;
+    struct scratch_budget *budget;    /* may be NULL */
     struct ring_reader_config config; /* set once, before is_active */
     struct ring_reader_listed listed;
     struct ring_reader_cache cache; /* of struct ring_reader_kept: the parts of a page come once */

@@ -53,6 +53,7 @@ static struct archive_part *part_new(struct archive *archive) {
     }
     part->archive = archive;
     scratch_init(&part->chunks, archive->scratch_directory, SCRATCH_MEMORY_MAX, VOLUME_DOCUMENT_SIZE_MAX);
+    scratch_set_budget(&part->chunks, instance_reading_budget(archive->instance));
     part->session = instance_session_new(archive->instance);
     if (record_init(&part->record) != ERR_OK || part->session == NULL) {
         part_free(part);
@@ -131,6 +132,29 @@ static enum err undo_chunks(struct archive_part *part) {
     return err == ERR_OK ? scratch_bytes(&part->chunks, &part->document) : err;
 }
 
+/* Files of records that are only kept in case somebody wants more of them go first. */
+static void drop_large(struct archive *archive) {
+    struct archive_part *dropped[ARCHIVE_LARGE_COUNT];
+    pthread_mutex_lock(&archive->lock);
+    memcpy(dropped, archive->large, sizeof dropped);
+    memset(archive->large, 0, sizeof archive->large);
+    pthread_mutex_unlock(&archive->lock);
+    for (size_t i = 0; i < ARCHIVE_LARGE_COUNT; i++) {
+        part_free(dropped[i]);
+    }
+}
+
+static enum err part_read_record(struct archive_part *part, uint16_t volume, const struct location *location,
+                                 struct err_detail *detail) {
+    enum err err = record_read(&part->record, part->session, volume, location, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    part->document = part->record.body;
+    bool is_chunked = part->record.head.size > 0 && http_head_is_chunked(&part->record.payload.head);
+    return is_chunked ? undo_chunks(part) : ERR_OK;
+}
+
 /* Into *ret_part, which is made if it is NULL, and replaced by one that holds the record already. */
 static enum err part_read(struct archive_part **ret_part, struct archive *archive, uint16_t volume,
                           const struct location *location, const uint8_t digest[KEY_DIGEST_SIZE],
@@ -145,13 +169,10 @@ static enum err part_read(struct archive_part **ret_part, struct archive *archiv
     part->is_read = false;
     part->record.body = bytes_of(NULL, 0);
     instance_session_set_mirrored(part->session, true);
-    enum err err = record_read(&part->record, part->session, volume, location, detail);
-    if (err != ERR_OK) {
-        return err;
-    }
-    part->document = part->record.body;
-    if (part->record.head.size > 0 && http_head_is_chunked(&part->record.payload.head)) {
-        err = undo_chunks(part);
+    enum err err = part_read_record(part, volume, location, detail);
+    if (err == ERR_BUSY) {
+        drop_large(archive);
+        err = part_read_record(part, volume, location, detail);
     }
     part->is_read = err == ERR_OK;
     part->volume = volume;

@@ -37,6 +37,9 @@ static enum err instance_read_connector(struct connector *connector, const struc
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s: %s", config->directory, err_text(err));
 }
 
+/* One of the largest documents can always be read, and put together from its chunks. */
+static const uint64_t READING_SIZE_MIN = UINT64_C(8) << 30;
+
 /* What a running node has open is reached through it, under the same numbers. */
 static void instance_use_server(struct connector *connector, const struct instance_config *config) {
     for (size_t i = 0; i < connector->volumes_count; i++) {
@@ -50,8 +53,8 @@ static void instance_use_server(struct connector *connector, const struct instan
     }
 }
 
-static enum err instance_open_local(struct instance_slot *slot, const struct instance_config *config,
-                                    struct err_detail *detail) {
+static enum err instance_open_local(struct instance *instance, struct instance_slot *slot,
+                                    const struct instance_config *config, struct err_detail *detail) {
     struct backend_local_config local = {
         .path = slot->config->path,
         .index = slot->config->index,
@@ -59,6 +62,7 @@ static enum err instance_open_local(struct instance_slot *slot, const struct ins
         .volume = config->volume,
     };
     local.volume.number = slot->config->number;
+    local.volume.scratch_budget = &instance->reading;
     struct backend *backend;
     enum err err = backend_local_open(&local, &backend, &slot->recovery, detail);
     slot->backend = err == ERR_OK ? backend : NULL;
@@ -97,7 +101,7 @@ static enum err instance_open_slots(struct instance *instance, const struct inst
         slot->config = &instance->connector.volumes[i];
         instance->slots_count++;
         instance->writable_count += slot->config->is_writable ? 1 : 0;
-        enum err err = slot->config->url == NULL ? instance_open_local(slot, config, &inner)
+        enum err err = slot->config->url == NULL ? instance_open_local(instance, slot, config, &inner)
                                                  : instance_open_remote(slot, config, &inner);
         up_count += err == ERR_OK ? 1 : 0;
         if (err == ERR_OK) {
@@ -131,6 +135,8 @@ enum err instance_open(const struct instance_config *config, struct instance **r
         instance_use_server(&instance->connector, config);
     }
     pthread_mutex_init(&instance->lock, NULL);
+    scratch_budget_init_by_disk(&instance->reading, config->directory != NULL ? config->directory : "/tmp",
+                                READING_SIZE_MIN);
     instance->digest_bits =
         config->volume.digest_bits == 0 ? 8 * KEY_DIGEST_SIZE : config->volume.digest_bits;
     instance->slots = calloc(instance->connector.volumes_count + OTHERS_COUNT, sizeof *instance->slots);
@@ -145,6 +151,10 @@ enum err instance_open(const struct instance_config *config, struct instance **r
     }
     *ret_instance = instance;
     return ERR_OK;
+}
+
+struct scratch_budget *instance_reading_budget(struct instance *instance) {
+    return &instance->reading;
 }
 
 void instance_close(struct instance *instance) {

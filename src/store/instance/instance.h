@@ -23,6 +23,7 @@
 #include "store/volume/volume.h"
 
 struct instance;
+struct scratch_budget;
 struct instance_session; /* of one thread */
 struct instance_blocks;  /* a walk over all documents */
 
@@ -52,6 +53,9 @@ enum err instance_open(const struct instance_config *config, struct instance **r
 
 /* All sessions must have been closed; what was put is durable. */
 void instance_close(struct instance *instance);
+
+/* Of files for large documents that are being read, by all sessions together: ERR_BUSY above it. */
+struct scratch_budget *instance_reading_budget(struct instance *instance);
 
 /* ---- its volumes ---- */
 

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/scratch.h"
 #include "store/document/document_hasher.h"
 #include "store/instance/connector.h"
 #include "store/instance/instance.h"
@@ -38,6 +39,7 @@ struct instance {
     size_t writable_count;
     unsigned digest_bits;
     pthread_mutex_t lock; /* of the reasons */
+    struct scratch_budget reading;
 };
 
 struct instance_session {

@@ -30,6 +30,7 @@
 #include "warc/pack.h"
 #include "warc/warc_id.h"
 
+struct scratch_budget;
 struct volume;
 struct volume_writer;
 struct volume_reader;
@@ -52,10 +53,11 @@ typedef void volume_progress(void *context, uint64_t records_count, uint64_t don
 /* 0 or NULL stands for the default in parentheses. */
 struct volume_config {
     uint16_t number;
-    struct vfs *vfs;               /* required */
-    const char *directory;         /* of the segments, in the vfs; required */
-    const char *index_directory;   /* in the real file system; required */
-    const char *scratch_directory; /* likewise, for base/scratch.h (the index's) */
+    struct vfs *vfs;                       /* required */
+    const char *directory;                 /* of the segments, in the vfs; required */
+    const char *index_directory;           /* in the real file system; required */
+    const char *scratch_directory;         /* likewise, for base/scratch.h (the index's) */
+    struct scratch_budget *scratch_budget; /* of files for documents that are read (no bound); outlives it */
     enum pack_framing framing;
     int level;                 /* of compression (3 for zstd, 6 for gzip) */
     uint32_t linger_us;        /* (0) a group of which nobody waits for a document waits so long for more */

@@ -55,6 +55,8 @@ struct volume_reader *volume_reader_new(struct volume *volume) {
     const char *directory = volume->config.scratch_directory;
     scratch_init(&reader->pieces, directory, SCRATCH_MEMORY_MAX, RECORD_SIZE_MAX);
     scratch_init(&reader->document, directory, SCRATCH_MEMORY_MAX, RECORD_SIZE_MAX);
+    scratch_set_budget(&reader->pieces, volume->config.scratch_budget);
+    scratch_set_budget(&reader->document, volume->config.scratch_budget);
     if (payload_init(&reader->payload) != ERR_OK || sha256_init(&reader->sha256) != ERR_OK ||
         reader->zstd == NULL || reader->deflate == NULL) {
         volume_reader_free(reader);
