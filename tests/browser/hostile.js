@@ -137,12 +137,41 @@ async function types({ context }) {
   console.log(JSON.stringify({ opened, owned: stored ? [...owned, `stored by ${stored}`] : owned }));
 }
 
-const PARTS = { inside: [inside], leaving: [leaving, windows, fakes], types: [types] };
+/* One way out of a page, with clicks on what it shows. */
+async function escapeBy(context, one) {
+  const page = await context.newPage();
+  await page.goto(`${archive}/web/${times[0]}${one.form}/${one.url}`, { waitUntil: "load" }).catch(() => {});
+  const inner = (await (await page.$("iframe#replay"))?.contentFrame()) ?? page.mainFrame();
+  const end = Date.now() + 600; // that nothing happens can only be waited for
+  while (Date.now() < end) {
+    await inner.locator("#go").click({ timeout: 150 }).catch(() => {});
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  await page.close();
+}
+
+/* Every way out that we could think of; whether the live web was reached is for the caller to count. */
+async function escaping({ context, log }) {
+  const todo = [...config.pages];
+  async function work() {
+    for (let one; (one = todo.pop()); ) {
+      await escapeBy(context, one);
+    }
+  }
+  await Promise.all([work(), work(), work(), work()]);
+  const tried = log.requests.map((url) => /\/tried\?(\d+)$/.exec(url)?.[1]).filter(Boolean).map(Number);
+  console.log(JSON.stringify({ tried }));
+}
+
+const PARTS = { inside: [inside], leaving: [leaving, windows, fakes], types: [types], escaping: [escaping] };
 
 await withBrowser(async (browser) => {
   const session = await withSecrets(browser);
   for (const part of PARTS[config.part]) {
     await part(session);
+  }
+  if (config.part === "escaping") {
+    return; // its caller counts connections, which is more
   }
   const { log } = session;
   const left = outside(log).filter((url) => !log.failures.some((failure) => failure.startsWith(url + " ")));

@@ -136,6 +136,7 @@ def test_every_answer_has_one_type_and_a_policy(node):
             assert TYPE.match(headers["Content-Type"] or ""), case
             assert headers.get_all("Content-Type") == [headers["Content-Type"]], case
             assert headers["X-Content-Type-Options"] == "nosniff", case
+            assert headers["Connection-Allowlist"].startswith("(response-origin);"), case
             policy = headers["Content-Security-Policy"]
             is_pdf = headers["Content-Type"] == "application/pdf"
             assert is_pdf or policy.split(";")[0].split(" ")[0] == "sandbox", case

@@ -9,6 +9,9 @@
 
 enum { HOST_SIZE_MAX = 255, POLICY_SIZE_MAX = 2048 };
 
+/* Redirects are those of this server, which lead to captures; wherever one led, the other policy holds. */
+static const char CONNECTIONS[] = "(response-origin);redirects=allow;webrtc=block";
+
 /* ---- types ---- */
 
 enum wayback_danger wayback_danger_of(const struct mime_type *type) {
@@ -115,6 +118,7 @@ void wayback_add_safety(struct http_request *request, enum wayback_danger danger
         add_active_policy(request, is_alone || danger == WAYBACK_MUTE);
     }
     http_add_header(request, "X-Content-Type-Options", "nosniff"); /* wayback_type.h guesses in their place */
+    http_add_header(request, "Connection-Allowlist", CONNECTIONS);
     http_add_header(request, "Referrer-Policy", "no-referrer");
     if (is_alone) {
         http_add_header(request, "Cross-Origin-Opener-Policy", "same-origin");

@@ -7,9 +7,12 @@
  * pages and popups are out of its reach too. Leaving the frame for the live web is forbidden by the policy of
  * the page around it (wayback_frame.c), which is why a browser never gets a replayed page without that frame.
  *
- * Policies cannot forbid what browsers do without asking them: preconnect, dns-prefetch, WebRTC.
- * web/replay.js takes these away, so scripts run only in documents that begin with it: not in SVG, not in raw
- * documents, not in data: and blob: frames.
+ * That policy is asked when a request is about to be sent. Chromium has opened a connection by then, to where
+ * a frame is told to go; and it never asks it about preconnect, dns-prefetch and WebRTC. So all answers also
+ * carry a Connection-Allowlist (https://wicg.github.io/connection-allowlists), which is asked before
+ * anything is connected, by Chromium since 152. For browsers that do not know it, web/replay.js takes away
+ * preconnect, dns-prefetch and WebRTC, so scripts run only in documents that begin with it: not in SVG, not
+ * in raw documents, not in data: and blob: frames.
  *
  * Other sites must not read the archive. But fonts, modules and fetch() of a replayed page need CORS, and
  * come with "Origin: null" and no Referer, like those of anybody's sandboxed frame (Chromium does so, and so
