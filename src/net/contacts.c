@@ -25,12 +25,6 @@ static struct place contacts_place_of(const struct address *address) {
     return place;
 }
 
-static uint64_t random_seed(void) {
-    uint64_t seed;
-    randombytes_buf(&seed, sizeof seed);
-    return seed;
-}
-
 enum err contacts_init(struct contacts *contacts, const struct contacts_config *config) {
     *contacts = (struct contacts){.config = *config};
     struct contacts_config *mine = &contacts->config;
@@ -40,14 +34,12 @@ enum err contacts_init(struct contacts *contacts, const struct contacts_config *
     mine->first = mine->first.burst > 0 ? mine->first : defaults.first;
     mine->first_total = mine->first_total.burst > 0 ? mine->first_total : defaults.first_total;
     randombytes_buf(contacts->secret, sizeof contacts->secret);
-    enum err err =
-        lru_init(&contacts->proved, PLACE_SIZE, sizeof(struct contact), mine->proved_max, random_seed());
-    if (err != ERR_OK) {
-        return err;
+    enum err err = lru_init(&contacts->proved, PLACE_SIZE, sizeof(struct contact), mine->proved_max);
+    if (err == ERR_OK) {
+        err = lru_init(&contacts->guests, PLACE_SIZE, sizeof(struct contact), mine->guests_max);
     }
-    err = lru_init(&contacts->guests, PLACE_SIZE, sizeof(struct contact), mine->guests_max, random_seed());
     if (err != ERR_OK) {
-        lru_done(&contacts->proved);
+        contacts_done(contacts);
     }
     return err;
 }

@@ -397,8 +397,6 @@ static enum err bind_socket(struct datagram *datagram, struct err_detail *detail
 }
 
 static enum err init_tables(struct datagram *datagram) {
-    uint64_t seed;
-    randombytes_buf(&seed, sizeof seed);
     struct sessions_now now = datagram_now(datagram);
     const struct datagram_config *config = &datagram->config;
     enum err err = sessions_init(&datagram->sessions, config->identity, &config->sessions, now.wall_us);
@@ -408,7 +406,7 @@ static enum err init_tables(struct datagram *datagram) {
     err = contacts_init(&datagram->contacts, &config->contacts);
     if (err == ERR_OK) {
         err = lru_init(&datagram->rates, SOCKET_ADDRESS_NETWORK_SIZE, sizeof(struct bucket),
-                       DATAGRAM_ADDRESSES_MAX, seed);
+                       DATAGRAM_ADDRESSES_MAX);
         if (err == ERR_OK) {
             return ERR_OK;
         }

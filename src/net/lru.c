@@ -1,5 +1,6 @@
 #include "net/lru.h"
 
+#include <sodium.h>
 #include <stdlib.h>
 
 struct lru_node {
@@ -24,12 +25,14 @@ static size_t aligned(size_t size) {
     return (size + 7) & ~(size_t)7;
 }
 
-enum err lru_init(struct lru *lru, size_t key_size, size_t value_size, uint32_t capacity, uint64_t seed) {
+enum err lru_init(struct lru *lru, size_t key_size, size_t value_size, uint32_t capacity) {
+    uint64_t seed;
     ASSERT(capacity > 0 && capacity < LRU_NONE);
     *lru = (struct lru){.key_size = key_size, .capacity = capacity, .newest = LRU_NONE};
     lru->oldest = lru->free = LRU_NONE;
     lru->value_offset = aligned(sizeof(struct lru_node) + key_size);
     lru->node_size = aligned(lru->value_offset + value_size);
+    randombytes_buf(&seed, sizeof seed);
     map_init(&lru->places, key_size, sizeof(uint32_t), capacity, seed);
     lru->nodes = calloc(capacity, lru->node_size);
     enum err err = lru->nodes == NULL ? ERR_MEMORY : map_reserve(&lru->places, capacity);

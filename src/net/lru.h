@@ -25,9 +25,8 @@ struct lru {
 
 static const uint32_t LRU_NONE = UINT32_MAX;
 
-/* The seed is secret if strangers choose the keys. */
-enum err lru_init(struct lru *lru, size_t key_size, size_t value_size, uint32_t capacity,
-                  uint64_t seed) MUST_CHECK;
+/* Hashed with a secret seed: strangers choose the keys. lru_done() may follow also if it fails. */
+enum err lru_init(struct lru *lru, size_t key_size, size_t value_size, uint32_t capacity) MUST_CHECK;
 void lru_done(struct lru *lru);
 
 /* The value of the key, which is now the most recently used one, or NULL. */

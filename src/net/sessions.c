@@ -1,7 +1,5 @@
 #include "net/sessions.h"
 
-#include <sodium.h>
-
 static const struct sessions_config defaults = {
     .known_max = 1024,
     .guests_max = 256,
@@ -20,25 +18,18 @@ static struct sessions_config sessions_complete(const struct sessions_config *gi
     return config;
 }
 
-static uint64_t random_seed(void) {
-    uint64_t seed;
-    randombytes_buf(&seed, sizeof seed);
-    return seed;
-}
-
 enum err sessions_init(struct sessions *sessions, const struct identity *identity,
                        const struct sessions_config *config, int64_t wall_us) {
     *sessions = (struct sessions){.identity = identity, .config = sessions_complete(config)};
     seal_life_begin(&sessions->life, wall_us);
     sessions->floor = sessions->life.counter;
-    enum err err = lru_init(&sessions->known, PEER_KEY_SIZE, sizeof(struct session),
-                            sessions->config.known_max, random_seed());
+    enum err err =
+        lru_init(&sessions->known, PEER_KEY_SIZE, sizeof(struct session), sessions->config.known_max);
     if (err == ERR_OK) {
-        err = lru_init(&sessions->guests, PEER_KEY_SIZE, sizeof(struct session), sessions->config.guests_max,
-                       random_seed());
-        if (err != ERR_OK) {
-            lru_done(&sessions->known);
-        }
+        err = lru_init(&sessions->guests, PEER_KEY_SIZE, sizeof(struct session), sessions->config.guests_max);
+    }
+    if (err != ERR_OK) {
+        sessions_done(sessions);
     }
     return err;
 }

@@ -651,11 +651,9 @@ static enum err listen_socket(struct stream_server *server, struct err_detail *d
 
 enum err stream_server_new(const struct stream_server_config *config, struct stream_server **ret_server,
                            struct err_detail *detail) {
-    uint64_t seed;
-    randombytes_buf(&seed, sizeof seed);
     struct stream_server *server = calloc(1, sizeof *server);
     if (server == NULL || lru_init(&server->rates, SOCKET_ADDRESS_NETWORK_SIZE, sizeof(struct bucket),
-                                   ADDRESSES_MAX, seed) != ERR_OK) {
+                                   ADDRESSES_MAX) != ERR_OK) {
         free(server);
         return err_set(detail, ERR_MEMORY, "no memory for the stream server");
     }

@@ -53,7 +53,7 @@ static void the_least_recently_used_goes_first(void **state) {
     struct prng prng;
     (void)state;
     prng_init(&prng, 1);
-    assert_int_equal(lru_init(&lru, 1, sizeof(uint64_t), CAPACITY, 1), ERR_OK);
+    assert_int_equal(lru_init(&lru, 1, sizeof(uint64_t), CAPACITY), ERR_OK);
     for (size_t i = 0; i < STEPS_COUNT; i++) {
         uint8_t key = (uint8_t)(1 + prng_below(&prng, KEYS_COUNT));
         if (prng_below(&prng, 4) == 0) {

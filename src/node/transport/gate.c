@@ -1,6 +1,5 @@
 #include "node/transport/gate.h"
 
-#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -399,21 +398,6 @@ void gate_receive(struct gate *gate, const struct datagram_message *message) {
 
 /* ---- life ---- */
 
-static enum err init_tables(struct gate *gate) {
-    uint64_t seeds[2];
-    randombytes_buf(seeds, sizeof seeds);
-    enum err err =
-        lru_init(&gate->members, PEER_KEY_SIZE, sizeof(struct acquaintance), MEMBERS_MAX, seeds[0]);
-    if (err != ERR_OK) {
-        return err;
-    }
-    err = lru_init(&gate->strangers, PEER_KEY_SIZE, sizeof(struct acquaintance), STRANGERS_MAX, seeds[1]);
-    if (err != ERR_OK) {
-        lru_done(&gate->members);
-    }
-    return err;
-}
-
 void gate_set_charter(struct gate *gate, const struct charter *charter, struct bytes encoded) {
     ASSERT(encoded.size > 0 && encoded.size <= CHARTER_SIZE_MAX);
     gate->charter = *charter;
@@ -434,13 +418,13 @@ enum err gate_new(const struct gate_config *config, struct gate **ret_gate) {
     gate->config = *config;
     enum err err = sha256_init(&gate->sha256);
     if (err == ERR_OK) {
-        err = init_tables(gate);
-        if (err != ERR_OK) {
-            sha256_done(&gate->sha256);
-        }
+        err = lru_init(&gate->members, PEER_KEY_SIZE, sizeof(struct acquaintance), MEMBERS_MAX);
+    }
+    if (err == ERR_OK) {
+        err = lru_init(&gate->strangers, PEER_KEY_SIZE, sizeof(struct acquaintance), STRANGERS_MAX);
     }
     if (err != ERR_OK) {
-        free(gate);
+        gate_free(gate);
         return err;
     }
     *ret_gate = gate;
