@@ -1,67 +1,44 @@
 /* What people want of a group goes into its file; the node sees it. */
 #include <netdb.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "base/utc.h"
 #include "base/whole_file.h"
 #include "cli/commands.h"
 #include "cli/group.h"
-#include "net/identity.h"
+#include "cli/ring.h"
 #include "net/socket_address.h"
 #include "node/group/group_driver.h"
 #include "node/group/group_files.h"
 #include "node/transport/transport.h"
 
-/* ---- invite ---- */
-
-/* Tokens for a group: those of a ring, with the group's id in place of the ring's. */
-enum { EXPIRES_S_DEFAULT = 7 * 86400, US_PER_S = 1000000 };
-
-/* The key of the node, or of a pair that is made for the token. */
-static int choose_key(struct cli *cli, const struct group_options *options, struct invitation *invitation,
-                      uint8_t seed[INVITATION_SEED_SIZE]) {
-    struct identity bearer;
-    if (options->key != NULL) {
-        return identity_key_parse(bytes_of_string(options->key), invitation->key)
-                   ? CLI_DONE
-                   : cli_usage(cli, &group_command, "--for: \"%s\" is not a key", options->key);
+static int read(struct cli *cli, const struct data *data, const char *name, struct group_wish *wish) {
+    struct err_detail detail = {0};
+    if (!group_files_name_is_valid(bytes_of_string(name))) {
+        return cli_usage(cli, &group_command, "\"%s\" is not a valid name of a group", name);
     }
-    randombytes_buf(seed, INVITATION_SEED_SIZE);
-    if (identity_from_seed(&bearer, seed) != ERR_OK) {
-        return cli_fail(cli, "%s", err_text(ERR_SYSTEM));
-    }
-    invitation->is_bearer = true;
-    memcpy(invitation->key, bearer.key, PEER_KEY_SIZE);
-    identity_done(&bearer);
-    return CLI_DONE;
+    enum err err = group_files_read_wish(data->directory, name, wish, &detail);
+    return err == ERR_OK ? CLI_DONE : cli_fail(cli, "%s", err_detail_text(&detail, err));
 }
+
+/* ---- invite ---- */
 
 static int print_token(struct cli *cli, const struct group_options *options, const struct group_wish *wish,
                        const struct identity *identity) {
-    struct invitation invitation = {.from_s = (uint64_t)(clock_wall_us(cli->clock) / US_PER_S)};
-    uint8_t seed[INVITATION_SEED_SIZE] = {0};
-    char token[INVITATION_TOKEN_SIZE];
+    struct invitation invitation = {0};
     char key[IDENTITY_TEXT_SIZE];
     struct sha256 sha256;
-    int status = choose_key(cli, options, &invitation, seed);
-    if (status == CLI_DONE && sha256_init(&sha256) != ERR_OK) {
-        status = cli_fail(cli, "%s", err_text(ERR_MEMORY));
+    if (sha256_init(&sha256) != ERR_OK) {
+        return cli_fail(cli, "%s", err_text(ERR_MEMORY));
     }
+    group_files_id(bytes_of_string(wish->name), wish->rules.founder, &sha256, invitation.ring);
+    int status = ring_print_token(cli, &group_command, options->key, options->expires_us, identity, &sha256,
+                                  &invitation);
     if (status == CLI_DONE) {
-        bool is_given = options->expires_us != UINT64_MAX;
-        uint64_t lasts_s = is_given ? options->expires_us / US_PER_S : EXPIRES_S_DEFAULT;
-        invitation.until_s = invitation.is_bearer || is_given ? invitation.from_s + lasts_s : 0;
-        group_files_id(bytes_of_string(wish->name), wish->rules.founder, &sha256, invitation.ring);
-        invitation_sign(&invitation, identity_sign, identity);
-        fprintf(cli->out, "%s\n",
-                invitation_format(&invitation, invitation.is_bearer ? seed : NULL, &sha256, token));
         fprintf(cli->err, "to revoke it: mnemon group refuse %s %s\n", wish->name,
                 identity_key_format(invitation.key, key));
-        sha256_done(&sha256);
     }
-    sodium_memzero(seed, sizeof seed);
+    sha256_done(&sha256);
     return status;
 }
 
@@ -70,15 +47,15 @@ int group_invite(struct cli *cli, const struct data *data, const struct group_op
     struct err_detail detail = {0};
     struct group_wish wish;
     struct identity identity;
-    if (!group_files_name_is_valid(bytes_of_string(name))) {
-        return cli_usage(cli, &group_command, "\"%s\" is not a valid name of a group", name);
+    int status = read(cli, data, name, &wish);
+    if (status != CLI_DONE) {
+        return status;
     }
-    enum err err = group_files_read_wish(data->directory, name, &wish, &detail);
-    err = err == ERR_OK ? identity_load(&identity, data->directory, &detail) : err;
+    enum err err = identity_load(&identity, data->directory, &detail);
     if (err != ERR_OK) {
         return cli_fail(cli, "%s", err_detail_text(&detail, err));
     }
-    int status =
+    status =
         memcmp(wish.rules.founder, identity.key, PEER_KEY_SIZE) == 0
             ? print_token(cli, options, &wish, &identity)
             : cli_fail(cli, "only the founder of \"%s\" can do this, on the machine where it was created",
@@ -89,14 +66,10 @@ int group_invite(struct cli *cli, const struct data *data, const struct group_op
 
 enum { HOST_SIZE_MAX = 256 };
 
-static int change_fail(const struct cli *cli, enum err err, const struct err_detail *detail) {
-    return cli_fail(cli, "%s", err_detail_text(detail, err));
-}
-
 static int change_keep(struct cli *cli, const struct data *data, const struct group_wish *wish) {
     struct err_detail detail = {0};
     enum err err = group_files_write_wish(data->directory, wish, &detail);
-    return err == ERR_OK ? CLI_DONE : change_fail(cli, err, &detail);
+    return err == ERR_OK ? CLI_DONE : cli_fail(cli, "%s", err_detail_text(&detail, err));
 }
 
 /* A new one, whose name is free. */
@@ -122,15 +95,6 @@ static int change_begin(struct cli *cli, const struct data *data, struct bytes n
                : cli_fail(cli, "a node can be in at most %d groups", GROUP_DRIVER_GROUPS_MAX);
 }
 
-static int read(struct cli *cli, const struct data *data, const char *name, struct group_wish *wish) {
-    struct err_detail detail = {0};
-    if (!group_files_name_is_valid(bytes_of_string(name))) {
-        return cli_usage(cli, &group_command, "\"%s\" is not a valid name of a group", name);
-    }
-    enum err err = group_files_read_wish(data->directory, name, wish, &detail);
-    return err == ERR_OK ? CLI_DONE : change_fail(cli, err, &detail);
-}
-
 /* The next step, for users that have no node yet. */
 static void print_next(struct cli *cli, const struct data *data) {
     struct node_file node;
@@ -149,7 +113,7 @@ static int make_key(struct cli *cli, const struct data *data, uint8_t ret_key[PE
     enum err err = whole_file_make_directory(data->directory, &detail);
     err = err == ERR_OK ? identity_load(&identity, data->directory, &detail) : err;
     if (err != ERR_OK) {
-        return change_fail(cli, err, &detail);
+        return cli_fail(cli, "%s", err_detail_text(&detail, err));
     }
     memcpy(ret_key, identity.key, PEER_KEY_SIZE);
     identity_done(&identity);

@@ -33,6 +33,13 @@ static const struct command_action mirror_actions[] = {
     {0},
 };
 
+static int refuse_name(const struct cli *cli) {
+    return cli_fail(cli,
+                    "the name of a collection is 1 to %d of the characters a-z 0-9 . _ - and does not begin "
+                    "with a dot",
+                    VERSION_NAME_SIZE_MAX);
+}
+
 /* ---- who may read it ---- */
 
 /* What the options say, beside what was said before. */
@@ -104,10 +111,7 @@ static int publish(struct cli *cli, const struct data *data, const struct mirror
     }
     enum err err = collection_setup_read(data->directory, name, &before, NULL);
     if (err == ERR_INVALID) {
-        return cli_fail(cli,
-                        "the name of a collection is 1 to %d of the characters a-z 0-9 . _ - and does not "
-                        "begin with a dot",
-                        VERSION_NAME_SIZE_MAX);
+        return refuse_name(cli);
     }
     int status = change_readers(cli, options, &before.readers);
     if (status != CLI_DONE) {
@@ -168,10 +172,7 @@ static int read_wish(struct cli *cli, const char *text, struct collection_setup 
         name = bytes_slice(name, 0, at);
     }
     if (!version_name_is_valid(name)) {
-        return cli_fail(cli,
-                        "the name of a collection is 1 to %d of the characters a-z 0-9 . _ - and does not "
-                        "begin with a dot",
-                        VERSION_NAME_SIZE_MAX);
+        return refuse_name(cli);
     }
     memcpy(setup->name, name.data, name.size);
     return CLI_DONE;

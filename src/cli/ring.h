@@ -6,6 +6,8 @@
 #define MNEMON_CLI_RING_H
 
 #include "cli/data.h"
+#include "net/identity.h"
+#include "protocol/ring/invitation.h"
 
 enum { RING_NOT_GIVEN = UINT32_MAX };
 
@@ -38,6 +40,13 @@ int ring_create(struct cli *cli, const struct data *data, const struct ring_opti
 int ring_amend(struct cli *cli, const struct data *data, const struct ring_options *options);
 int ring_remove(struct cli *cli, const struct data *data); /* the keys that are named */
 int ring_invite(struct cli *cli, const struct data *data, const struct ring_options *options);
+
+/*
+ * Sign and print a token: for the node with this key, or NULL, for whoever has it. invitation->ring is set.
+ * expires_us: UINT64_MAX if nobody said. Also for a group, which has its id in place of the ring's.
+ */
+int ring_print_token(struct cli *cli, const struct command *command, const char *key, uint64_t expires_us,
+                     const struct identity *signer, struct sha256 *sha256, struct invitation *invitation);
 
 /* ring_status.c */
 int ring_lookup(struct cli *cli, const struct data *data, const struct ring_options *options,

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -6,7 +7,6 @@
 #include "cli/commands.h"
 #include "cli/ring.h"
 #include "crawl/rules/pattern.h"
-#include "net/identity.h"
 #include "node/transport/ring_files.h"
 
 enum { EXPIRES_S_DEFAULT = 7 * 86400, US_PER_S = 1000000, PORT_DEFAULT = 7070 };
@@ -22,10 +22,6 @@ struct founding {
 
 static uint64_t now_s(const struct cli *cli) {
     return (uint64_t)(clock_wall_us(cli->clock) / US_PER_S);
-}
-
-static int found_fail(const struct cli *cli, enum err err, const struct err_detail *detail) {
-    return cli_fail(cli, "%s", err_detail_text(detail, err));
 }
 
 static void founding_free(struct founding *founding) {
@@ -45,7 +41,7 @@ static struct founding *founding_new(struct cli *cli, const struct data *data) {
     founding->directory = data->directory;
     enum err err = identity_load(&founding->identity, data->directory, &detail);
     if (err != ERR_OK) {
-        found_fail(cli, err, &detail);
+        cli_fail(cli, "%s", err_detail_text(&detail, err));
         founding_free(founding);
         return NULL;
     }
@@ -72,7 +68,7 @@ static struct founding *founding_open(struct cli *cli, const struct data *data) 
                       founding->charter.name);
     }
     if (err != ERR_OK) {
-        found_fail(cli, err, &detail);
+        cli_fail(cli, "%s", err_detail_text(&detail, err));
         founding_free(founding);
         return NULL;
     }
@@ -142,7 +138,7 @@ static int found_keep(struct founding *founding) {
     charter->signed_s = now_s(founding->cli);
     struct bytes encoded = charter_write(charter, identity_sign, &founding->identity, founding->encoded);
     enum err err = ring_files_write_charter(founding->directory, encoded, &detail);
-    return err == ERR_OK ? CLI_DONE : found_fail(founding->cli, err, &detail);
+    return err == ERR_OK ? CLI_DONE : cli_fail(founding->cli, "%s", err_detail_text(&detail, err));
 }
 
 static void print_created(struct cli *cli, const struct founding *founding) {
@@ -183,7 +179,7 @@ int ring_create(struct cli *cli, const struct data *data, const struct ring_opti
         status = cli_fail(cli, "%s is already in the ring \"%s\"; leave it first: mnemon ring leave",
                           data->directory, charter->name);
     } else if (err != ERR_NOT_FOUND) {
-        status = found_fail(cli, err, &detail);
+        status = cli_fail(cli, "%s", err_detail_text(&detail, err));
     }
     if (status == CLI_DONE) {
         charter_init(charter);
@@ -268,12 +264,12 @@ int ring_remove(struct cli *cli, const struct data *data) {
 /* ---- invite ---- */
 
 /* The key that is invited: the one that was named, or one that is made for the bearer, with its seed. */
-static int choose_key(struct cli *cli, const struct ring_options *options, struct invitation *invitation,
-                      uint8_t seed[INVITATION_SEED_SIZE]) {
+static int choose_key(struct cli *cli, const struct command *command, const char *key,
+                      struct invitation *invitation, uint8_t seed[INVITATION_SEED_SIZE]) {
     struct identity bearer;
-    if (options->key != NULL) {
-        bool is_key = identity_key_parse(bytes_of_string(options->key), invitation->key);
-        return is_key ? CLI_DONE : cli_usage(cli, &ring_command, "--for: \"%s\" is not a key", options->key);
+    if (key != NULL) {
+        bool is_key = identity_key_parse(bytes_of_string(key), invitation->key);
+        return is_key ? CLI_DONE : cli_usage(cli, command, "--for: \"%s\" is not a key", key);
     }
     invitation->is_bearer = true;
     enum err err = identity_random(&bearer);
@@ -284,6 +280,24 @@ static int choose_key(struct cli *cli, const struct ring_options *options, struc
     memcpy(seed, bearer.secret, INVITATION_SEED_SIZE);
     identity_done(&bearer);
     return CLI_DONE;
+}
+
+int ring_print_token(struct cli *cli, const struct command *command, const char *key, uint64_t expires_us,
+                     const struct identity *signer, struct sha256 *sha256, struct invitation *invitation) {
+    uint8_t seed[INVITATION_SEED_SIZE] = {0};
+    char token[INVITATION_TOKEN_SIZE];
+    int status = choose_key(cli, command, key, invitation, seed);
+    if (status == CLI_DONE) {
+        bool is_given = expires_us != UINT64_MAX;
+        uint64_t lasts_s = is_given ? expires_us / US_PER_S : EXPIRES_S_DEFAULT;
+        invitation->from_s = now_s(cli);
+        invitation->until_s = invitation->is_bearer || is_given ? invitation->from_s + lasts_s : 0;
+        invitation_sign(invitation, identity_sign, signer);
+        fprintf(cli->out, "%s\n",
+                invitation_format(invitation, invitation->is_bearer ? seed : NULL, sha256, token));
+    }
+    sodium_memzero(seed, sizeof seed);
+    return status;
 }
 
 static void print_invitation(struct cli *cli, const struct invitation *invitation) {
@@ -302,29 +316,23 @@ static void print_invitation(struct cli *cli, const struct invitation *invitatio
 }
 
 int ring_invite(struct cli *cli, const struct data *data, const struct ring_options *options) {
-    struct invitation invitation = {.from_s = now_s(cli)};
-    uint8_t seed[INVITATION_SEED_SIZE] = {0};
-    char token[INVITATION_TOKEN_SIZE];
+    struct invitation invitation = {0};
     struct sha256 sha256;
     struct founding *founding = founding_open(cli, data);
     if (founding == NULL) {
         return CLI_FAILED;
     }
-    int status = choose_key(cli, options, &invitation, seed);
-    if (status == CLI_DONE && sha256_init(&sha256) != ERR_OK) {
+    int status = CLI_DONE;
+    if (sha256_init(&sha256) != ERR_OK) {
         status = cli_fail(cli, "%s", err_text(ERR_MEMORY));
+    } else {
+        charter_id(&founding->charter, &sha256, invitation.ring);
+        status = ring_print_token(cli, &ring_command, options->key, options->expires_us, &founding->identity,
+                                  &sha256, &invitation);
+        sha256_done(&sha256);
     }
     if (status == CLI_DONE) {
-        bool is_given = options->expires_us != UINT64_MAX;
-        uint64_t lasts_s = is_given ? options->expires_us / US_PER_S : EXPIRES_S_DEFAULT;
-        bool has_end = invitation.is_bearer || is_given;
-        invitation.until_s = has_end ? invitation.from_s + lasts_s : 0;
-        charter_id(&founding->charter, &sha256, invitation.ring);
-        invitation_sign(&invitation, identity_sign, &founding->identity);
-        fprintf(cli->out, "%s\n",
-                invitation_format(&invitation, invitation.is_bearer ? seed : NULL, &sha256, token));
         print_invitation(cli, &invitation);
-        sha256_done(&sha256);
     }
     founding_free(founding);
     return status;

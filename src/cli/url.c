@@ -10,40 +10,22 @@
 /* ---- lines of standard input ---- */
 
 /*
- * The lines of a file, each of bounded length whatever the file holds. LF and CRLF end a line; empty lines
- * are left out; of a longer line the first size_max bytes are given and the rest is skipped.
+ * The next line of a file, of bounded length whatever the file holds, until the next call. LF and CRLF end a
+ * line; empty lines are left out; of a longer line the first size_max bytes are given and the rest is
+ * skipped. False at the end or after an error: see ferror(file).
  */
-struct lines {
-    FILE *file;
-    struct buf line;
-};
-
-static void lines_init(struct lines *lines, FILE *file, size_t size_max) {
-    lines->file = file;
-    buf_init(&lines->line, size_max);
-}
-
-static void lines_done(struct lines *lines) {
-    buf_done(&lines->line);
-}
-
-/* The next line, valid until the next call. False at the end or after an error: see ferror(file). */
-static bool lines_next(struct lines *lines, struct bytes *ret_line) {
+static bool next_line(FILE *file, struct buf *line) {
     int byte;
     do {
-        buf_clear(&lines->line);
-        while ((byte = getc_unlocked(lines->file)) != EOF && byte != '\n') {
-            buf_put_byte(&lines->line, (uint8_t)byte); /* past size_max this does nothing */
+        buf_clear(line);
+        while ((byte = getc_unlocked(file)) != EOF && byte != '\n') {
+            buf_put_byte(line, (uint8_t)byte); /* past size_max this does nothing */
         }
-        if (lines->line.size > 0 && lines->line.data[lines->line.size - 1] == '\r') {
-            buf_truncate(&lines->line, lines->line.size - 1);
+        if (line->size > 0 && line->data[line->size - 1] == '\r') {
+            buf_truncate(line, line->size - 1);
         }
-        if (lines->line.size > 0) {
-            *ret_line = buf_bytes(&lines->line);
-            return true;
-        }
-    } while (byte != EOF);
-    return false;
+    } while (line->size == 0 && byte != EOF);
+    return line->size > 0;
 }
 
 struct url_options {
@@ -176,13 +158,12 @@ static void url_print_url(struct printer *printer, struct bytes input) {
 }
 
 static int print_lines(struct printer *printer) {
-    struct lines lines;
-    struct bytes line;
-    lines_init(&lines, printer->cli->in, URL_SIZE_MAX + 1); /* one more, so that too long stays too long */
-    while (lines_next(&lines, &line)) {
-        url_print_url(printer, line);
+    struct buf line;
+    buf_init(&line, URL_SIZE_MAX + 1); /* one more, so that too long stays too long */
+    while (next_line(printer->cli->in, &line)) {
+        url_print_url(printer, buf_bytes(&line));
     }
-    lines_done(&lines);
+    buf_done(&line);
     return ferror(printer->cli->in)
                ? cli_fail(printer->cli, "cannot read standard input: %s", strerror(errno))
                : CLI_DONE;
