@@ -313,18 +313,6 @@ static void stops_where_a_check_fails_and_says_where(void **state) {
     sim_free(world.sim);
 }
 
-static void ends_a_run_at_its_limit_of_events(void **state) {
-    (void)state;
-    struct world world;
-    build(&world, &(struct sim_config){.nodes_max = 1, .events_max = 3});
-    for (uint64_t i = 0; i < 5; i++) {
-        tell(&world, 0, 10 + i, 'W', 0, "");
-    }
-    assert_int_equal(sim_run_until(world.sim, 100), ERR_LIMIT);
-    assert_int_equal(sim_counters(world.sim)->events_count, 3);
-    sim_free(world.sim);
-}
-
 /* Random traffic, with faults of the network, in steps that two simulations can take in turn. */
 static void talk(struct world *world, struct prng *prng, uint64_t rounds_count) {
     for (uint64_t i = 0; i < rounds_count; i++) {
@@ -447,7 +435,6 @@ int main(void) {
         cmocka_unit_test(drops_and_counts_messages_nobody_can_take),
         cmocka_unit_test(gives_each_life_a_clock_of_its_own),
         cmocka_unit_test(stops_where_a_check_fails_and_says_where),
-        cmocka_unit_test(ends_a_run_at_its_limit_of_events),
         cmocka_unit_test(equal_seeds_give_equal_digests_and_others_differ),
         cmocka_unit_test(digests_differ_in_order_and_in_boundaries),
         cmocka_unit_test(pool_keeps_parcels_apart_and_within_its_limit),

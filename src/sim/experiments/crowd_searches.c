@@ -213,7 +213,7 @@ static uint32_t pick_holder(struct course *course) {
 }
 
 static void count_queries(const struct course *course, uint64_t *ret_queries, uint64_t *ret_lost_room) {
-    *ret_queries = course->world.counts.dropped_count;
+    *ret_queries = course->world.dropped_count;
     *ret_lost_room = 0;
     for (uint32_t node = 0; node < course->world.nodes_count; node++) {
         const struct crowd_counters *counters = counters_of(course, node);

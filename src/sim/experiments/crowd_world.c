@@ -6,7 +6,7 @@
 #include "base/wire.h"
 #include "protocol/crowd/crowd.h"
 
-enum { LIST_SIZE_DEFAULT = 25, WISH_SIZE = 8 };
+enum { WISH_SIZE = 8 };
 
 struct crowd_state {
     struct crowd *crowd;
@@ -56,7 +56,7 @@ static void world_tell(struct crowd_state *state, const struct event *event, enu
 
 static struct bytes write_contacts(struct crowd_world *world, uint32_t node, uint8_t *memory) {
     struct peer peers[CROWD_CONTACTS_MAX];
-    uint32_t order[CROWD_WORLD_LIST_MAX];
+    uint32_t order[CROWD_WORLD_LIST_SIZE];
     size_t count = 0;
     for (uint32_t i = 0; i < world->list_count; i++) {
         uint32_t other = (uint32_t)prng_below(&world->prng, i + 1);
@@ -82,11 +82,9 @@ static bool gives_object(const struct crowd_state *state, uint64_t now_us) {
 
 static void world_answer(struct crowd_state *state, const struct event *event, struct wire_reader *notice,
                          struct outbox *out) {
-    struct crowd_world *world = state->world;
     static const uint8_t finding[1] = {1};
     uint64_t number = wire_read_u64(notice);
     bool is_there = wire_read_u64(notice) == CROWD_WORLD_OBJECT && gives_object(state, event->now_us);
-    world->counts.answers_count++;
     world_tell(state, event, is_there ? CROWD_HAVE : CROWD_HAVE_NOT, number,
                bytes_of(finding, is_there ? 1 : 0), out);
 }
@@ -112,18 +110,12 @@ static void take_found(struct crowd_state *state, const struct event *event, str
         return;
     }
     world->searches[state->index].hops = hops;
-    world->counts.found_count++;
     world->has_object[state->index] |= world->keeps_found;
     world_tell(state, event, CROWD_ENOUGH, number, (struct bytes){0}, out);
 }
 
 static void take_lost(struct crowd_state *state, const struct event *event, struct wire_reader *notice) {
-    uint64_t number = wire_read_u64(notice);
-    struct crowd_world_search *search = &state->world->searches[state->index];
-    if (end_search(state, event, CROWD_WORLD_LOST, number)) {
-        search->was_asked = wire_read_u8(notice) == 0;
-        state->world->counts.lost_count++;
-    }
+    end_search(state, event, CROWD_WORLD_LOST, wire_read_u64(notice));
 }
 
 static void join_again(struct crowd_state *state, const struct event *event, struct outbox *out) {
@@ -151,7 +143,6 @@ static void take_notice(struct crowd_state *state, const struct event *event, co
         join_again(state, event, out);
         break;
     case CROWD_BLAMED:
-        state->world->counts.blamed_count++;
         break;
     }
 }
@@ -165,7 +156,7 @@ static bool drops(struct crowd_state *state, const struct event *event, struct o
         message.kind != CROWD_MESSAGE_QUERY || !prng_chance_ppm(&world->prng, world->drop_ppm)) {
         return false;
     }
-    world->counts.dropped_count++;
+    world->dropped_count++;
     if (world->is_drop_acknowledged) {
         uint8_t memory[STEP_MESSAGE_SIZE_MAX];
         message.kind = CROWD_MESSAGE_ACK;
@@ -217,8 +208,7 @@ static struct program make_program(const struct crowd_config *config) {
 
 enum err crowd_world_init(struct crowd_world *world, const struct sim_config *sim,
                           const struct crowd_config *config) {
-    *world = (struct crowd_world){
-        .config = *config, .nodes_count = sim->nodes_max, .list_size = LIST_SIZE_DEFAULT};
+    *world = (struct crowd_world){.config = *config, .nodes_count = sim->nodes_max};
     world->config.self = world_peer_of(0);
     world->config.view_size = config->view_size == 0 ? 25 : config->view_size;
     world->program = make_program(&world->config);
@@ -292,8 +282,7 @@ static void enter_list(struct crowd_world *world, uint32_t node) {
             world->list[kept++] = world->list[i];
         }
     }
-    ASSERT(world->list_size > 0 && world->list_size <= CROWD_WORLD_LIST_MAX);
-    if (kept == world->list_size) {
+    if (kept == CROWD_WORLD_LIST_SIZE) {
         memmove(&world->list[0], &world->list[1], (kept - 1) * sizeof world->list[0]);
         kept--;
     }
@@ -320,15 +309,12 @@ enum err crowd_world_come(struct crowd_world *world, uint32_t node) {
     sim_start_at(world->sim, node, sim_now_us(world->sim));
     if ((!world->gives_views || world->joins_as_well) && world->list_count > 0) {
         world->is_joining[node] = !world->gives_views;
-        err = crowd_world_join(world, node, sim_now_us(world->sim));
+        uint8_t memory[STEP_MESSAGE_SIZE_MAX];
+        err = sim_command_at(world->sim, node, sim_now_us(world->sim), CROWD_JOIN, 0,
+                             write_contacts(world, node, memory));
     }
     enter_list(world, node);
     return err;
-}
-
-enum err crowd_world_join(struct crowd_world *world, uint32_t node, uint64_t at_us) {
-    uint8_t memory[STEP_MESSAGE_SIZE_MAX];
-    return sim_command_at(world->sim, node, at_us, CROWD_JOIN, 0, write_contacts(world, node, memory));
 }
 
 /* ---- searches ---- */
@@ -340,8 +326,8 @@ enum err crowd_world_find(struct crowd_world *world, uint32_t node, uint64_t obj
     wire_writer_init(&writer, memory, sizeof memory);
     wire_write_u64(&writer, object);
     uint64_t now_us = sim_now_us(world->sim);
-    world->searches[node] = (struct crowd_world_search){
-        .number = number, .asked_at_us = at_us > now_us ? at_us : now_us, .was_asked = true};
+    world->searches[node] =
+        (struct crowd_world_search){.number = number, .asked_at_us = at_us > now_us ? at_us : now_us};
     return sim_command_at(world->sim, node, at_us, CROWD_FIND, number, bytes_of(memory, sizeof memory));
 }
 

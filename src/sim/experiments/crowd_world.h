@@ -17,7 +17,7 @@
 #include "protocol/crowd/crowd.h"
 #include "sim/world/sim.h"
 
-enum { CROWD_WORLD_LIST_MAX = 128 };
+enum { CROWD_WORLD_LIST_SIZE = 25 };          /* of the bootstrap list */
 static const uint64_t CROWD_WORLD_OBJECT = 1; /* the one that nodes may have */
 
 enum crowd_world_found { CROWD_WORLD_OPEN, CROWD_WORLD_FOUND, CROWD_WORLD_LOST };
@@ -29,15 +29,6 @@ struct crowd_world_search {
     uint64_t ended_at_us;
     enum crowd_world_found found;
     uint8_t hops; /* to the holder; 0 if it was lost */
-    bool was_asked;
-};
-
-struct crowd_world_counts {
-    uint64_t found_count;
-    uint64_t lost_count;
-    uint64_t blamed_count;
-    uint64_t answers_count; /* of nodes that were asked for the object */
-    uint64_t dropped_count; /* queries, because of drop_ppm */
 };
 
 struct crowd_world {
@@ -48,15 +39,13 @@ struct crowd_world {
     uint8_t *parts;                      /* [node]: enum crowd_part, from its next life on */
     bool *has_object;                    /* [node]: free to change */
     struct crowd_world_search *searches; /* [node] */
-    struct crowd_world_counts counts;
 
     bool *is_joining; /* [node]: it came by contacts, and none has told it of anybody yet */
     uint32_t *views;  /* [node * config.view_size]: what it is born with */
     uint8_t *view_counts;
 
-    uint32_t list[CROWD_WORLD_LIST_MAX]; /* the bootstrap list, oldest first */
+    uint32_t list[CROWD_WORLD_LIST_SIZE]; /* the bootstrap list, oldest first */
     uint32_t list_count;
-    uint32_t list_size; /* (25) of it; free to change */
 
     bool gives_views;            /* a node that comes has the list as its view and does not join … */
     bool joins_as_well;          /* … but this lets it */
@@ -66,6 +55,7 @@ struct crowd_world {
     bool is_withheld_by_tunnels; /* CROWD_TUNNEL gives nothing */
     uint32_t drop_ppm;           /* chance that a query is dropped, by any node … */
     bool is_drop_acknowledged;   /* … as if it had been taken */
+    uint64_t dropped_count;      /* of such queries */
     uint32_t eager_searches_max; /* searches_max of node 0, if it is not 0; before its start */
     struct prng prng;            /* of the world: views, contacts */
 };
@@ -83,9 +73,6 @@ void crowd_world_set_view(struct crowd_world *world, uint32_t node, const uint32
 
 /* A node starts now, by the bootstrap list, and is the newest on it from then on. */
 enum err crowd_world_come(struct crowd_world *world, uint32_t node) MUST_CHECK;
-
-/* CROWD_JOIN with nodes of the list (16 at most, random ones). */
-enum err crowd_world_join(struct crowd_world *world, uint32_t node, uint64_t at_us) MUST_CHECK;
 
 /* CROWD_FIND; how it went: world->searches[node]. One at a time and node. */
 enum err crowd_world_find(struct crowd_world *world, uint32_t node, uint64_t object, uint64_t number,

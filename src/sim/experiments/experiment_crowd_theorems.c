@@ -43,7 +43,6 @@ struct shuffle_case {
     uint8_t first_view; /* as sets */
     uint8_t second_view;
     struct crowd_choice choice;
-    size_t answered_wanted;
 };
 
 static unsigned count_bits(unsigned set) {
@@ -112,7 +111,7 @@ static unsigned theorems_set_of(const struct view *view) {
     return set;
 }
 
-static void check_case(struct theorem *theorem, const struct shuffle_case *shuffled) {
+static void check_case(struct theorem *theorem, struct shuffle_case *shuffled) {
     struct view first;
     struct view second;
     fill_view(&first, FIRST, shuffled->first_view, theorem->view_size);
@@ -129,18 +128,26 @@ static void check_case(struct theorem *theorem, const struct shuffle_case *shuff
     }
 }
 
+/* One side's neighbours, as they are put together, and what then happens with the case. */
+struct side {
+    struct crowd_neighbour *chosen;
+    size_t *count;
+    size_t wanted;
+    void (*then)(struct theorem *theorem, struct shuffle_case *shuffled);
+};
+
 /* All orders of all choices of so many of the nodes that are left. */
-static void choose_answered(struct theorem *theorem, struct shuffle_case *shuffled, unsigned left) {
-    struct crowd_choice *choice = &shuffled->choice;
-    if (choice->answered_count == shuffled->answered_wanted) {
-        check_case(theorem, shuffled);
+static void choose(struct theorem *theorem, struct shuffle_case *shuffled, const struct side *side,
+                   unsigned left) {
+    if (*side->count == side->wanted) {
+        side->then(theorem, shuffled);
         return;
     }
     for (uint32_t node = 0; node < theorem->nodes_count; node++) {
         if ((left >> node & 1) != 0) {
-            choice->answered[choice->answered_count++] = neighbour_of(node);
-            choose_answered(theorem, shuffled, left & ~(1u << node));
-            choice->answered_count--;
+            side->chosen[(*side->count)++] = neighbour_of(node);
+            choose(theorem, shuffled, side, left & ~(1u << node));
+            (*side->count)--;
         }
     }
 }
@@ -151,24 +158,9 @@ static void choose_answer_size(struct theorem *theorem, struct shuffle_case *shu
     size_t most = count_bits(known) < theorem->shuffle_size ? count_bits(known) : theorem->shuffle_size;
     size_t came = shuffled->choice.sent_count + 1;
     size_t least = theorem->breakage == CROWD_BREAK_SIZES ? 0 : came < most ? came : most;
-    for (shuffled->answered_wanted = least; shuffled->answered_wanted <= most; shuffled->answered_wanted++) {
-        choose_answered(theorem, shuffled, known);
-    }
-}
-
-static void choose_sent(struct theorem *theorem, struct shuffle_case *shuffled, unsigned left,
-                        size_t wanted) {
-    struct crowd_choice *choice = &shuffled->choice;
-    if (choice->sent_count == wanted) {
-        choose_answer_size(theorem, shuffled);
-        return;
-    }
-    for (uint32_t node = 0; node < theorem->nodes_count; node++) {
-        if ((left >> node & 1) != 0) {
-            choice->sent[choice->sent_count++] = neighbour_of(node);
-            choose_sent(theorem, shuffled, left & ~(1u << node), wanted);
-            choice->sent_count--;
-        }
+    struct side answer = {shuffled->choice.answered, &shuffled->choice.answered_count, least, check_case};
+    for (; answer.wanted <= most; answer.wanted++) {
+        choose(theorem, shuffled, &answer, known);
     }
 }
 
@@ -176,7 +168,9 @@ static void check_views(struct theorem *theorem, uint8_t first_view, uint8_t sec
     struct shuffle_case shuffled = {.first_view = first_view, .second_view = second_view};
     unsigned known_count = count_bits(first_view);
     size_t chosen = known_count < theorem->shuffle_size ? known_count : theorem->shuffle_size;
-    choose_sent(theorem, &shuffled, first_view & ~(1u << SECOND), chosen - 1); /* without the partner */
+    struct side question = {shuffled.choice.sent, &shuffled.choice.sent_count, chosen - 1, /* no partner */
+                            choose_answer_size};
+    choose(theorem, &shuffled, &question, first_view & ~(1u << SECOND));
 }
 
 static void check_all(struct theorem *theorem) {

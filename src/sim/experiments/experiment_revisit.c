@@ -43,14 +43,18 @@ static void page_init(struct page *page, uint64_t seed, uint64_t number, uint64_
     page->next_change_us = prng_exponential(&page->prng, interval_us);
 }
 
-/* Let the page change up to the time of the visit. */
-static void page_visit(struct page *page, uint64_t time_us, struct visit_sums *sums) {
+/* Let the page change up to a time; how often it did. */
+static uint64_t page_change(struct page *page, uint64_t until_us) {
     uint64_t changes_count = 0;
-    uint64_t first_us = page->next_change_us;
-    while (page->next_change_us <= time_us) {
-        changes_count++;
+    for (; page->next_change_us <= until_us; changes_count++) {
         page->next_change_us += prng_exponential(&page->prng, page->interval_us) + 1;
     }
+    return changes_count;
+}
+
+static void page_visit(struct page *page, uint64_t time_us, struct visit_sums *sums) {
+    uint64_t first_us = page->next_change_us;
+    uint64_t changes_count = page_change(page, time_us);
     struct revisit *revisit = &page->revisit;
     bool is_first = revisit->visits_count == 0;
     bool is_changed = changes_count > 0 && !is_first;
@@ -82,10 +86,7 @@ static void watch_page(struct page *page, uint32_t target_percent, struct visit_
     if (page->next_change_us > last_us && page->next_change_us <= end_us) {
         sums->stale_us += end_us - page->next_change_us;
     }
-    while (page->next_change_us <= end_us) {
-        sums->changes_count++;
-        page->next_change_us += prng_exponential(&page->prng, page->interval_us) + 1;
-    }
+    sums->changes_count += page_change(page, end_us);
     sums->pages_count++;
 }
 

@@ -408,7 +408,7 @@ enum err group_spread_run(struct group_union *whole, uint64_t update_size, uint6
     uint64_t *times_us = calloc(count, sizeof *times_us);
     enum err err = ERR_MEMORY;
     if (spread.replicas != NULL && times_us != NULL) {
-        result.hops = group_union_walk(whole, whole->origin);
+        group_union_walk(whole, whole->origin);
         err = spread_start(&spread);
         err = err != ERR_OK ? err : spread_run(&spread, count_reachable(whole));
     }

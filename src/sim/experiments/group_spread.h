@@ -17,7 +17,6 @@
 struct group_spread_result {
     uint32_t alive_count;
     uint32_t reached_count; /* of those */
-    uint32_t hops;          /* from the origin to the farthest that lives and can be reached */
 
     /* Since it was published; of those who live, UINT64_MAX if so many do not get it. */
     uint64_t half_us;

@@ -18,7 +18,6 @@ static void lookups_on_notice(void *context, struct sim *sim, uint32_t node, uin
     ASSERT(number < lookups->asked_count); /* notices are of our own making */
     lookups->asked[number].is_over = true;
     if (count == 0) {
-        lookups->lost_count++;
         return;
     }
     struct vnode vnode;

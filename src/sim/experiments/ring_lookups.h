@@ -24,7 +24,6 @@ struct ring_lookups {
     uint64_t found_count;
     uint64_t wrong_count; /* another than the responsible member at the time of the answer */
     uint64_t stale_count; /* answered from the table with a node that has died since it spoke */
-    uint64_t lost_count;
     uint64_t took_us_sum;
     uint64_t took_us_max;
     uint64_t hops_sum;

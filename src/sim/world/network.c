@@ -8,7 +8,6 @@ static const uint64_t SECOND_US = 1000000;
 struct link {
     struct network_link settings;
     bool has_settings; /* otherwise the dials hold */
-    uint64_t free_at_us;
     uint64_t clogged_until_us;
 };
 
@@ -92,33 +91,24 @@ uint64_t network_latency_us(const struct network *network, uint32_t from, uint32
 }
 
 /*
- * Put size bytes on a line that is busy until *free_at_us, and move *at_us to when the last one has left.
- * False if they would wait longer than backlog_us_max.
+ * Put the message on the sender's uplink, behind what that is busy with, and move *at_us to when its last
+ * byte has left. False if it would wait longer than the dial allows.
  */
-static bool serialise(uint64_t *free_at_us, size_t size, uint64_t bytes_per_s, uint64_t backlog_us_max,
-                      uint64_t *at_us) {
-    uint64_t start_us = *free_at_us > *at_us ? *free_at_us : *at_us;
-    if (backlog_us_max > 0 && start_us - *at_us > backlog_us_max) {
-        return false;
-    }
-    *free_at_us = start_us + size * SECOND_US / bytes_per_s;
-    *at_us = *free_at_us;
-    return true;
-}
-
-/* Move *at_us to when the message has passed all lines. False if the queue before a line is full. */
-static bool depart(struct network *network, uint32_t from, struct link *link, size_t size, uint64_t *at_us) {
+static bool depart(struct network *network, uint32_t from, size_t size, uint64_t *at_us) {
     const struct network_dials *dials = &network->dials;
     struct network_node *sender = &network->nodes[from];
-    uint64_t uplink = sender->uplink_bytes_per_s;
-    uplink = uplink != 0 ? uplink : dials->uplink_bytes_per_s;
-    if (uplink != 0 && !serialise(&sender->uplink_free_at_us, size, uplink, dials->backlog_us_max, at_us)) {
-        return false;
-    }
-    if (link == NULL || !link->has_settings || link->settings.bytes_per_s == 0) {
+    uint64_t uplink =
+        sender->uplink_bytes_per_s != 0 ? sender->uplink_bytes_per_s : dials->uplink_bytes_per_s;
+    if (uplink == 0) {
         return true;
     }
-    return serialise(&link->free_at_us, size, link->settings.bytes_per_s, dials->backlog_us_max, at_us);
+    uint64_t start_us = sender->uplink_free_at_us > *at_us ? sender->uplink_free_at_us : *at_us;
+    if (dials->backlog_us_max > 0 && start_us - *at_us > dials->backlog_us_max) {
+        return false;
+    }
+    sender->uplink_free_at_us = start_us + size * SECOND_US / uplink;
+    *at_us = sender->uplink_free_at_us;
+    return true;
 }
 
 static uint64_t held_until_us(const struct network *network, uint32_t from, uint32_t to,
@@ -159,7 +149,7 @@ unsigned network_route(struct network *network, uint64_t now_us, uint32_t from, 
     }
     struct link *link = find_link(network, from, to);
     uint64_t at_us = now_us;
-    if (!depart(network, from, link, size, &at_us)) {
+    if (!depart(network, from, size, &at_us)) {
         counters->backlog_count++;
         return 0;
     }

@@ -4,7 +4,7 @@
  * It holds no messages and no clock: network_route() is asked at sending time and answers with the arrival
  * times. A datagram passes, in this order:
  *
- *      partition  ->  uplink of the sender  ->  own rate of the link  ->  loss  ->  copies
+ *      partition  ->  uplink of the sender  ->  loss  ->  copies
  *      each copy: held while clogged, then latency + distance + jitter + access of both ends + detour
  *
  * Everything is integers and one seeded generator, so a seed gives the same fates on every machine. A change
@@ -43,7 +43,6 @@ struct network_link {
     uint32_t latency_us;
     uint32_t jitter_us;
     uint32_t loss_ppm;
-    uint64_t bytes_per_s; /* 0: no limit */
 };
 
 struct network_traffic {

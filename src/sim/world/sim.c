@@ -480,9 +480,6 @@ static void sim_start(struct sim *sim, uint32_t index, uint64_t sequence) {
 enum err sim_run_until(struct sim *sim, uint64_t until_us) {
     const struct heap_item *first;
     while (sim->err == ERR_OK && (first = queue_peek(&sim->queue)) != NULL && first->key <= until_us) {
-        if (sim->counters.events_count == sim->config.events_max && sim->config.events_max != 0) {
-            return ERR_LIMIT;
-        }
         struct heap_item item;
         queue_pop(&sim->queue, &item);
         sim->now_us = item.key;

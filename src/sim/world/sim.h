@@ -43,7 +43,6 @@ struct sim_config {
     uint32_t nodes_max;         /* required; at most SIM_NODES_MAX */
     uint32_t messages_max;      /* in flight, of all nodes (16 per node, at least 65536) */
     uint32_t inbound_max;       /* in flight towards one node (4096) */
-    uint64_t events_max;        /* of the whole run; ERR_LIMIT afterwards (none) */
     uint64_t clock_skew_us_max; /* each life's clock is ahead of virtual time by 0 … this (0) */
     struct network_dials network;
     struct disk_dials disk;
@@ -130,7 +129,7 @@ enum err sim_command_at(struct sim *sim, uint32_t node, uint64_t at_us, uint32_t
 
 /*
  * Carry out all events up to and including until_us, which then is the time. ERR_MISMATCH: a check failed,
- * see sim_failure(). ERR_LIMIT: events_max. ERR_MEMORY. After an error the run stays where it is.
+ * see sim_failure(). ERR_MEMORY. After an error the run stays where it is.
  */
 enum err sim_run_until(struct sim *sim, uint64_t until_us) MUST_CHECK;
 
