@@ -8,8 +8,8 @@
  *                               live: list := [s] + first r-1 of s's; then its predecessor, if it is between,
  *                               is asked; otherwise s is notified
  *   stabilize from predecessor  dead: notify the head; live: list := [p] + first r-1 of p's; notify p
- *   rectify                     a node that notifies becomes predecessor if it is between, or if the old one
- * is dead
+ *   rectify                     a node that notifies becomes predecessor if it is between, or if the old
+ *                               one is dead
  *
  * The list always has r entries, the predecessor is never empty, lists are replaced whole from one answer and
  * at most one question is open; while it is, nodes that ask for the state hear *busy*. Padding is an ID

@@ -2,9 +2,10 @@
  * greeting - what nodes say to each other about their charter: who they are, that they may be here, and which
  * version they have. Codec only; pure. Who says what when: docs/protocol/charter.md.
  *
- *      HELLO    here is my membership; mine is version N       answered, if it asks for it, by a HELLO or
- * REFUSE REFUSE   I do not talk to you, since …                  for people; changes nothing ASK      the
- * charter from this byte on?                 answered by a PIECE PIECE    so many bytes of it
+ *      HELLO    here is my membership; mine is version N    answered, if it asks, by a HELLO or REFUSE
+ *      REFUSE   I do not talk to you, since …               for people; changes nothing
+ *      ASK      the charter from this byte on?              answered by a PIECE
+ *      PIECE    so many bytes of it
  */
 #ifndef MNEMON_PROTOCOL_RING_GREETING_H
 #define MNEMON_PROTOCOL_RING_GREETING_H

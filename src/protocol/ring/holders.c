@@ -1,6 +1,5 @@
 /*
- * holders - what this node is responsible for, told to the application; who else holds a key: ring_holders()
- * and ring_held_arc() of ring.h.
+ * holders - what this node is responsible for, told to the application, and ring_held_arc() of ring.h.
  *
  * A key belongs to the first place at or behind it, and copies of it to the next nodes behind that. Seen from
  * a place of ours it reaches back over those before it until as many other nodes are between:
