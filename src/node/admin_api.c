@@ -82,6 +82,11 @@ static void get_ring(void *context, struct arena *arena, struct ring_view *ret_r
     ring_services_view(work->services, arena, ret_ring);
 }
 
+static void show_neighbours(void *context, struct sheet *sheet) {
+    const struct admin_api *work = context;
+    transport_show(work->transport, sheet);
+}
+
 static void put_ring(void *context, struct buf *out) {
     const struct admin_api *work = context;
     struct arena arena;
@@ -201,6 +206,7 @@ const struct admin_pages_table admin_api_table = {
     .put_history = put_history,
     .put_ring = put_ring,
     .get_ring = get_ring,
+    .show_neighbours = show_neighbours,
     .put_crowd = put_crowd,
     .show_crowd = show_crowd,
     .put_mirrors = put_mirrors,

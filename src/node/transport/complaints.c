@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/utc.h"
+#include "replay/site/fill.h"
 
 static struct complaint *complaints_find(struct complaints *complaints, const char *sentence) {
     for (size_t i = 0; i < complaints->count; i++) {
@@ -71,16 +72,13 @@ void complaints_put(const struct complaints *complaints, struct json *json, cons
     json_close(json);
 }
 
-size_t complaints_list(const struct complaints *complaints, struct arena *arena,
-                       const char *const **ret_list) {
+void complaints_show(const struct complaints *complaints, struct sheet *sheet) {
     uint64_t shown = 0;
     const struct complaint *complaint;
-    const char **list = arena_take_array(arena, complaints->count, sizeof *list);
-    size_t count = 0;
-    while (list != NULL && (complaint = newest_before(complaints, shown)) != NULL) {
-        list[count++] = arena_text(arena, complaint->sentence);
+    sheet_html(sheet, "<ul id=ring-complaints>\n");
+    while ((complaint = newest_before(complaints, shown)) != NULL) {
+        FILL(sheet, "<li>{string}\n", {.string = complaint->sentence});
         shown |= UINT64_C(1) << (complaint - complaints->items);
     }
-    *ret_list = list;
-    return count;
+    sheet_html(sheet, "</ul>\n");
 }

@@ -32,8 +32,8 @@ bool complaints_add(struct complaints *complaints, const char *sentence, int64_t
 /* Append an array of objects, the newest first. */
 void complaints_put(const struct complaints *complaints, struct json *json, const char *name);
 
-/* Only the sentences, in the same order, in the arena: how many. */
-size_t complaints_list(const struct complaints *complaints, struct arena *arena,
-                       const char *const **ret_list);
+/* Write them as a list of the dashboard, likewise. */
+struct sheet;
+void complaints_show(const struct complaints *complaints, struct sheet *sheet);
 
 #endif

@@ -91,8 +91,10 @@ void transport_beat(struct transport *transport);
 /* Append what /api/v1/ring says (docs/api.md), as of a second ago at most. */
 void transport_put(struct transport *transport, struct buf *out);
 
-/* The part of it that pages show: the text, the neighbours, the complaints … */
+/* The part of it that pages show; and what the dashboard shows of neighbours and complaints. */
+struct sheet;
 void transport_view(struct transport *transport, struct arena *arena, struct ring_view *view);
+void transport_show(struct transport *transport, struct sheet *sheet);
 
 /* The address its socket is bound to, once started. False: there is none. */
 bool transport_address(struct transport *transport, struct address *ret_address);

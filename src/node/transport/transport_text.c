@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "node/transport/ring_json.h"
 #include "node/transport/transport_state.h"
+#include "replay/site/sheet.h"
 
 enum { FINGERS_MAX = 256, OTHERS_MAX = 128 };
 
@@ -330,20 +331,26 @@ void transport_view(struct transport *transport, struct arena *arena, struct rin
     view->text = shown->is_there ? arena_text(arena, shown->text) : NULL;
     view->replicas = shown->replicas;
     view->share = shown->share;
-    struct ring_view_neighbour *neighbours =
-        arena_take_array(arena, shown->neighbours_count, sizeof *neighbours);
-    for (size_t i = 0; neighbours != NULL && i < shown->neighbours_count; i++) {
+    pthread_mutex_unlock(&transport->lock);
+}
+
+void transport_show(struct transport *transport, struct sheet *sheet) {
+    const struct transport_shown *shown = &transport->shown;
+    sheet_html(sheet, "<h3>Neighbours</h3>\n");
+    sheet_table_begin(sheet, "Neighbours of this node on the ring");
+    sheet_html(sheet, "<thead><tr><th class=grow>Node<th>Position on the ring<th>Relation"
+                      "<th class=number>Round trip\n<tbody id=ring-neighbours>");
+    pthread_mutex_lock(&transport->lock);
+    for (size_t i = 0; i < shown->neighbours_count; i++) {
         const struct transport_neighbour *neighbour = &shown->neighbours[i];
         char address[ADDRESS_TEXT_SIZE_MAX];
         char id[RING_JSON_ID_SIZE];
-        neighbours[view->neighbours_count++] = (struct ring_view_neighbour){
-            .address = arena_text(arena, address_format(&neighbour->vnode.peer.address, address)),
-            .id = arena_text(arena, ring_json_format_id(neighbour->vnode.id, id)),
-            .role = arena_text(arena, neighbour->role),
-            .round_trip_ms = neighbour->round_trip_us / 1000.0,
-        };
+        sheet_format(sheet, "<tr><td>%s<td class=key>%.8s…<td>%s<td class=number>%.2f ms\n",
+                     address_format(&neighbour->vnode.peer.address, address),
+                     ring_json_format_id(neighbour->vnode.id, id), neighbour->role,
+                     neighbour->round_trip_us / 1000.0);
     }
-    view->neighbours = neighbours;
-    view->complaints_count = complaints_list(&shown->complaints, arena, &view->complaints);
+    sheet_table_end(sheet);
+    complaints_show(&shown->complaints, sheet);
     pthread_mutex_unlock(&transport->lock);
 }

@@ -90,6 +90,8 @@ struct admin_pages_table {
     void (*put_history)(void *context, struct buf *out);
     void (*put_ring)(void *context, struct buf *out);
     void (*get_ring)(void *context, struct arena *arena, struct ring_view *ret_ring);
+    void (*show_neighbours)(void *context,
+                            struct sheet *sheet); /* the end of that section of the dashboard */
     void (*put_crowd)(void *context, struct buf *out);
     void (*show_crowd)(void *context, struct arena *arena,
                        struct sheet *sheet); /* a section of the dashboard */

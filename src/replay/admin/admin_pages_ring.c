@@ -127,30 +127,6 @@ static void put_ring_services(struct sheet *sheet, const struct ring_view *ring)
 
 /* ---- the whole ---- */
 
-static void ring_put_neighbours(struct sheet *sheet, const struct ring_view *ring) {
-    sheet_table_begin(sheet, "Neighbours of this node on the ring");
-    sheet_html(
-        sheet,
-        "<thead><tr><th class=grow>Node<th>Position on the ring<th>Relation<th class=number>Round trip\n"
-        "<tbody id=ring-neighbours>");
-    for (size_t i = 0; i < ring->neighbours_count; i++) {
-        const struct ring_view_neighbour *neighbour = &ring->neighbours[i];
-        sheet_html(sheet, "<tr>");
-        sheet_cell_text(sheet, bytes_of_string(neighbour->address));
-        sheet_format(sheet, "<td class=key>%.8s…<td>%s<td class=number>%.2f ms\n", neighbour->id,
-                     neighbour->role, neighbour->round_trip_ms);
-    }
-    sheet_table_end(sheet);
-}
-
-static void put_complaints(struct sheet *sheet, const struct ring_view *ring) {
-    sheet_html(sheet, "<ul id=ring-complaints>\n");
-    for (size_t i = 0; i < ring->complaints_count; i++) {
-        FILL(sheet, "<li>{string}\n", {.string = ring->complaints[i]});
-    }
-    sheet_html(sheet, "</ul>\n");
-}
-
 void admin_pages_put_ring(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena) {
     struct ring_view ring = {0};
     admin_pages->table->get_ring(admin_pages->context, arena, &ring);
@@ -159,9 +135,7 @@ void admin_pages_put_ring(struct sheet *sheet, const struct admin_pages *admin_p
              "<h2 id=ring>Ring</h2>\n<p id=ring-text>{string}\n<figure id=ring-figure hidden></figure>\n",
              {.string = ring.text});
         put_ring_services(sheet, &ring);
-        sheet_html(sheet, "<h3>Neighbours</h3>\n");
-        ring_put_neighbours(sheet, &ring);
-        put_complaints(sheet, &ring);
+        admin_pages->table->show_neighbours(admin_pages->context, sheet);
         sheet_script(sheet, "ring.js");
     }
 }

@@ -1,5 +1,5 @@
 /*
- * ring_view - what the dashboard shows of the ring: this node's neighbours, and what the nodes do together.
+ * ring_view - what the dashboard shows of the ring: what the nodes do together.
  *
  * The node fills it, in the arena of whoever asks. Texts hold names and reasons that other nodes have chosen.
  * Programs get more than that from /api/v1/ring (docs/api.md).
@@ -10,13 +10,6 @@
 #include "base/arena.h"
 
 enum ring_view_level { RING_VIEW_WHOLE, RING_VIEW_AWAY, RING_VIEW_LOW, RING_VIEW_LEVELS_COUNT };
-
-struct ring_view_neighbour {
-    const char *address;
-    const char *id;
-    const char *role;
-    double round_trip_ms;
-};
 
 /* A node that keeps copies of an arc too. */
 struct ring_view_member {
@@ -110,10 +103,6 @@ struct ring_view {
     const char *text; /* NULL: this node is in no ring */
     uint32_t replicas;
     double share; /* that it sees to */
-    const struct ring_view_neighbour *neighbours;
-    size_t neighbours_count;
-    const char *const *complaints;
-    size_t complaints_count;
 
     const struct ring_view_decree *decrees;
     size_t decrees_count;
