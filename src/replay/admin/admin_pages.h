@@ -1,12 +1,14 @@
 /*
  * admin_pages - shows what the node does, and takes what it is told to do. One machine in several files:
  *
- *      admin_pages.c             /api/v1/… of one answer, /login /logout /metrics /health /robots.txt; all
- * routes admin_pages_jobs.c        /save… /jobs /api/v1/jobs…     archive a page now, or a site again and
- * again admin_pages_dashboard.c   /dashboard                     what the node does, what is slow and why
- *      admin_pages_ring.c        its section on the ring: neighbours, copies, decrees
+ *      admin_pages.c             /api/v1/… of one answer, /login /logout /metrics /health /robots.txt
+ *      admin_pages_jobs.c        /save… /jobs /api/v1/jobs…   archive a page, or a site again and again
+ *      admin_pages_dashboard.c   /dashboard                   what the node does, what is slow and why
+ *      admin_pages_ring.c        its section on the ring: copies, decrees
  *      admin_pages_groups.c      /api/v1/groups…
  *      admin_pages_find.c        /api/v1/ring/lookup /api/v1/crowd/locate   questions that other nodes answer
+ *
+ * The sections of the dashboard on crowd, groups, collections and neighbours are written by the node.
  *
  * Programs get everything that people see, as JSON. The node does the work, through the table below; replay
  * knows nothing of crawls. docs/api.md is the reference.
