@@ -164,6 +164,8 @@ def test_the_dashboard_shows_the_ring(node):
 
     wait_for(lambda: "0 captures here, 6 copies of each wanted, more than there are nodes" in page(), page)
     wait_for(lambda: "Arcs that this node looks after" in page() and "too few copies" in page(), page)
+    share = sum(vnode["share"] for vnode in json.loads(a.get("/api/v1/ring"))["vnodes"])
+    assert f"looks after {100 * share:.1f} % of the ring" in page(), page()
     assert 'member of "films"' in page() and "/static/ring.js" in page()
     assert f"<td>{b.place}" in page()
     assert json.loads(a.get("/api/v1/ring"))["neighbours"][0]["key"] == b.key

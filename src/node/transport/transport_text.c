@@ -175,6 +175,7 @@ static void put_health(const struct ring *ring, uint8_t vnode, struct json *json
 
 static void put_vnodes(struct transport *transport, struct json *json) {
     const struct ring *ring = transport->ring;
+    transport->shown.share = 0; /* this list is written under two names */
     for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring); vnode++) {
         char id[RING_JSON_ID_SIZE];
         const struct vnode *own = ring_vnode_at(ring, vnode);
