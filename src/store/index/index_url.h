@@ -18,7 +18,7 @@
 
 #include "base/buf.h"
 #include "base/wire.h"
-#include "store/index/index_entry.h"
+#include "store/index/index_code.h"
 
 /* The size of the buffers below: the implied URL, "https://www." longer than its SURT, and a middle beside
  * it. */
