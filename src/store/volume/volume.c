@@ -20,9 +20,6 @@ static void volume_set_defaults(struct volume_config *config) {
     if (config->digest_bits == 0) {
         config->digest_bits = DIGEST_BITS_MAX;
     }
-    if (config->scratch_directory == NULL) {
-        config->scratch_directory = config->index_directory;
-    }
     if (config->clock == NULL) {
         config->clock = &clock_system;
     }

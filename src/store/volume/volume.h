@@ -55,8 +55,7 @@ struct volume_config {
     uint16_t number;
     struct vfs *vfs;                       /* required */
     const char *directory;                 /* of the segments, in the vfs; required */
-    const char *index_directory;           /* in the real file system; required */
-    const char *scratch_directory;         /* likewise, for base/scratch.h (the index's) */
+    const char *index_directory;           /* in the real file system, also for base/scratch.h; required */
     struct scratch_budget *scratch_budget; /* of files for documents that are read (no bound); outlives it */
     enum pack_framing framing;
     int level;                 /* of compression (3 for zstd, 6 for gzip) */

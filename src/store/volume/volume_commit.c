@@ -237,7 +237,7 @@ static struct volume_item *commit_find_item(struct volume *volume) {
     }
     item = calloc(1, sizeof *item);
     if (item != NULL) {
-        scratch_init(&item->frames, volume->config.scratch_directory, VOLUME_FRAMES_MEMORY_MAX, UINT32_MAX);
+        scratch_init(&item->frames, volume->config.index_directory, VOLUME_FRAMES_MEMORY_MAX, UINT32_MAX);
         buf_init(&item->text, 1 << 20);
         volume->items_count++;
     }

@@ -1,10 +1,10 @@
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/hex.h"
 #include "base/utc.h"
 #include "store/volume/volume_record.h"
 #include "store/volume/volume_writer.h"
-#include "warc/warc_writer.h"
 #include "web/type/mime_type.h"
 #include "web/url/surt.h"
 #include "web/url/url.h"
@@ -16,6 +16,77 @@ struct bytes volume_urn(const uint8_t digest[SHA256_SIZE], char out[VOLUME_URN_S
     memcpy(out, VOLUME_URN_PREFIX, prefix_size);
     hex_encode(bytes_of(digest, SHA256_SIZE), out + prefix_size);
     return bytes_of(out, prefix_size + (size_t)(2 * SHA256_SIZE));
+}
+
+/* ---- compressors ---- */
+
+void encoders_init(struct encoders *encoders, int level, struct warc_random random) {
+    *encoders = (struct encoders){.level = level, .random = random};
+    pthread_mutex_init(&encoders->lock, NULL);
+}
+
+static void encoders_let_go(struct encoder *encoder) {
+    if (encoder->segment != 0) {
+        warc_writer_done(&encoder->warc);
+        encoder->segment = 0;
+    }
+}
+
+void encoders_done(struct encoders *encoders) {
+    while (encoders->free != NULL) {
+        struct encoder *encoder = encoders->free;
+        encoders->free = encoder->next;
+        encoders_let_go(encoder);
+        free(encoder);
+    }
+    pthread_mutex_destroy(&encoders->lock);
+}
+
+/* The one that was used last, or a new one; NULL: out of memory. */
+static struct encoder *encoders_find(struct encoders *encoders) {
+    pthread_mutex_lock(&encoders->lock);
+    struct encoder *encoder = encoders->free;
+    if (encoder != NULL) {
+        encoders->free = encoder->next;
+    }
+    pthread_mutex_unlock(&encoders->lock);
+    return encoder != NULL ? encoder : calloc(1, sizeof *encoder);
+}
+
+static void encoders_return(struct encoders *encoders, struct encoder *encoder) {
+    pthread_mutex_lock(&encoders->lock);
+    encoder->next = encoders->free;
+    encoders->free = encoder;
+    pthread_mutex_unlock(&encoders->lock);
+}
+
+/* One that writes into out, with the dictionary of the segment; its offsets count from the start of out. */
+static enum err encoders_take(struct encoders *encoders, const struct segment *segment, struct scratch *out,
+                              struct encoder **ret_encoder) {
+    struct encoder *encoder = encoders_find(encoders);
+    if (encoder == NULL) {
+        return ERR_MEMORY;
+    }
+    scratch_sink_init(&encoder->sink, out);
+    if (encoder->segment == segment->number) {
+        warc_writer_resume(&encoder->warc, 0);
+        *ret_encoder = encoder;
+        return ERR_OK;
+    }
+    encoders_let_go(encoder);
+    struct pack_options options = {
+        .framing = segment->framing,
+        .level = encoders->level,
+        .dictionary = segment->has_dictionary ? &segment->dictionary : NULL,
+    };
+    enum err err = warc_writer_init(&encoder->warc, &encoder->sink.sink, 0, &options, encoders->random);
+    if (err != ERR_OK) {
+        encoders_return(encoders, encoder);
+        return err;
+    }
+    encoder->segment = segment->number;
+    *ret_encoder = encoder;
+    return ERR_OK;
 }
 
 /* ---- what the index will know of it ---- */

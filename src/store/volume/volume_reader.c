@@ -52,7 +52,7 @@ struct volume_reader *volume_reader_new(struct volume *volume) {
     buf_init(&reader->frame, WHOLE_SIZE_MAX);
     buf_init(&reader->whole, WHOLE_SIZE_MAX);
     buf_init(&reader->head, WARC_RECORD_HEAD_SIZE_MAX);
-    const char *directory = volume->config.scratch_directory;
+    const char *directory = volume->config.index_directory;
     scratch_init(&reader->pieces, directory, SCRATCH_MEMORY_MAX, RECORD_SIZE_MAX);
     scratch_init(&reader->document, directory, SCRATCH_MEMORY_MAX, RECORD_SIZE_MAX);
     scratch_set_budget(&reader->pieces, volume->config.scratch_budget);

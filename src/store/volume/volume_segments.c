@@ -20,19 +20,6 @@ static size_t segments_segment_index(const struct volume *volume, uint32_t numbe
     return low;
 }
 
-enum err volume_hold(struct volume *volume, uint32_t number, struct segment **ret_segment) {
-    enum err err = ERR_NOT_FOUND;
-    pthread_rwlock_rdlock(&volume->segments_lock);
-    size_t index = segments_segment_index(volume, number);
-    if (index < volume->segments_count && volume->segments[index]->number == number) {
-        *ret_segment = volume->segments[index];
-        atomic_fetch_add_explicit(&(*ret_segment)->holders_count, 1, memory_order_relaxed);
-        err = ERR_OK;
-    }
-    pthread_rwlock_unlock(&volume->segments_lock);
-    return err;
-}
-
 struct segment *volume_hold_from(struct volume *volume, uint32_t number) {
     struct segment *found = NULL;
     pthread_rwlock_rdlock(&volume->segments_lock);
@@ -47,6 +34,18 @@ struct segment *volume_hold_from(struct volume *volume, uint32_t number) {
 
 void volume_release(struct segment *segment) {
     atomic_fetch_sub_explicit(&segment->holders_count, 1, memory_order_release);
+}
+
+enum err volume_hold(struct volume *volume, uint32_t number, struct segment **ret_segment) {
+    struct segment *segment = volume_hold_from(volume, number);
+    if (segment != NULL && segment->number == number) {
+        *ret_segment = segment;
+        return ERR_OK;
+    }
+    if (segment != NULL) {
+        volume_release(segment);
+    }
+    return ERR_NOT_FOUND;
 }
 
 enum pack_framing volume_framing(struct volume *volume, uint32_t number) {
