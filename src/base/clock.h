@@ -15,7 +15,13 @@ struct clock {
     int64_t (*wall_us)(const struct clock *clock);       /* UTC since 1970; may jump */
 };
 
-/* The operating system's clocks. */
+/* 1970 to the end of 9899: dates a hundred years ahead can still be written. */
+static const int64_t CLOCK_WALL_MAX_US = INT64_C(250246627200) * 1000000;
+
+/* The time, or the nearer bound if a machine's clock shows nonsense. */
+int64_t clock_bound_wall_us(int64_t time_us);
+
+/* The operating system's clocks; the wall clock within its bounds. */
 extern const struct clock clock_system;
 
 static inline uint64_t clock_monotonic_us(const struct clock *clock) {

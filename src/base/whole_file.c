@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_SIZE_MAX = 4096 + 256, READ_SIZE = 64 << 10 };
+enum { PATH_SIZE_MAX = 4096 + 256, READ_SIZE = 64 << 10, DIRECTORY_MODE = 0700 };
 
 enum err whole_file_fail(const char *path, struct err_detail *detail) {
     int number = errno;
@@ -57,19 +57,22 @@ bool whole_file_write_all(int fd, struct bytes bytes) {
     return true;
 }
 
-static void sync_parent(const char *path) {
+/* A name is durable when its directory is. */
+static enum err sync_parent(const char *path, struct err_detail *detail) {
     char parent[PATH_SIZE_MAX];
     snprintf(parent, sizeof parent, "%s", path);
     char *slash = strrchr(parent, '/');
     if (slash == NULL) {
-        return;
+        snprintf(parent, sizeof parent, ".");
+    } else {
+        slash[slash == parent] = '\0'; /* "/" stays */
     }
-    *slash = '\0';
     int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum err err = fd >= 0 && fsync(fd) == 0 ? ERR_OK : whole_file_fail(parent, detail);
     if (fd >= 0) {
-        fsync(fd);
         close(fd);
     }
+    return err;
 }
 
 enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode, struct err_detail *detail) {
@@ -77,7 +80,8 @@ enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode, s
     if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part) {
         return err_set(detail, ERR_LIMIT, "the path is too long: %.180s", path);
     }
-    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    (void)unlink(part); /* of a crash; what is there may have another mode, or be a link */
+    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0) {
         return whole_file_fail(part, detail);
     }
@@ -91,10 +95,20 @@ enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode, s
         unlink(part);
         return err;
     }
-    sync_parent(path);
-    return ERR_OK;
+    return sync_parent(path, detail);
 }
 
 enum err whole_file_make_directory(const char *path, struct err_detail *detail) {
-    return mkdir(path, 0777) == 0 || errno == EEXIST ? ERR_OK : whole_file_fail(path, detail);
+    char whole[PATH_SIZE_MAX];
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/') {
+        size--;
+    }
+    if ((size_t)snprintf(whole, sizeof whole, "%.*s", (int)size, path) >= sizeof whole) {
+        return err_set(detail, ERR_LIMIT, "the path is too long: %.180s", path);
+    }
+    if (mkdir(whole, DIRECTORY_MODE) == 0) {
+        return sync_parent(whole, detail);
+    }
+    return errno == EEXIST ? ERR_OK : whole_file_fail(whole, detail);
 }

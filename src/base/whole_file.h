@@ -1,8 +1,9 @@
 /*
  * whole_file - small files that are read and replaced as a whole.
  *
- * A replaced file is written beside its place, synced and renamed: after a crash it is the old one or the new
- * one. The path of the parent directory must exist.
+ * A replaced file is written beside its place, synced and renamed, and its directory is synced: after a crash
+ * or a power failure it is the old one or the new one, and once the call has returned it is the new one. The
+ * parent directory must exist.
  */
 #ifndef MNEMON_BASE_WHOLE_FILE_H
 #define MNEMON_BASE_WHOLE_FILE_H
@@ -28,7 +29,7 @@ enum err whole_file_read_at(int fd, uint64_t offset, void *out, size_t size) MUS
 /* All of it, however often the system takes only a part; false with errno. */
 bool whole_file_write_all(int fd, struct bytes bytes) MUST_CHECK;
 
-/* One directory; ERR_OK if it is there. */
+/* One directory, for its owner alone, and durable; ERR_OK if it is there, whoever may enter it. */
 enum err whole_file_make_directory(const char *path, struct err_detail *detail) MUST_CHECK;
 
 #endif

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/value.h"
+#include "base/whole_file.h"
 #include "cli/commands.h"
 #include "crawl/fetch/fetch.h"
 
@@ -139,14 +140,15 @@ int archive_write_job(struct cli *cli, const char *data_directory, const struct 
     job_name(job, name);
     buf_put_format(ret_directory, "%s/jobs", data_directory);
     const char *jobs = buf_string(ret_directory);
-    if (jobs == NULL || (mkdir(jobs, 0777) != 0 && errno != EEXIST)) {
-        return cli_fail(cli, "%s/jobs: %s", data_directory, strerror(errno));
+    enum err err = jobs == NULL ? ERR_MEMORY : whole_file_make_directory(jobs, &detail);
+    if (err != ERR_OK) {
+        return cli_fail(cli, "%s", err_detail_text(&detail, err));
     }
     buf_put_format(ret_directory, "/%s", name);
     const char *directory = buf_string(ret_directory);
     struct job written = *job;
     written.is_paused = !is_for_node && !is_run_by_node(directory);
-    enum err err = directory != NULL ? job_write(&written, directory, &detail) : ERR_MEMORY;
+    err = directory != NULL ? job_write(&written, directory, &detail) : ERR_MEMORY;
     return err == ERR_OK ? CLI_DONE : cli_fail(cli, "%s", err_detail_text(&detail, err));
 }
 

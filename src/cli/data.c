@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/whole_file.h"
 #include "cli/progress.h"
 
 /*
@@ -206,6 +207,12 @@ static int open_data(struct data *data, struct cli *cli, const char *option, con
         return cli_fail(cli, "%s", err_text(ERR_MEMORY));
     }
     return CLI_DONE;
+}
+
+int data_make_directory(const struct data *data) {
+    struct err_detail detail = {0};
+    enum err err = whole_file_make_directory(data->directory, &detail);
+    return err == ERR_OK ? CLI_DONE : cli_fail(data->cli, "%s", err_detail_text(&detail, err));
 }
 
 int data_open(struct data *data, struct cli *cli, const char *option, enum data_access access) {

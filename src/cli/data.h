@@ -41,6 +41,9 @@ struct data {
 /* Only data->directory, from the value of --data or NULL. CLI_DONE, or the status after the error. */
 int data_find(struct data *data, struct cli *cli, const char *option);
 
+/* The directory itself, for its owner alone, if it is not there. Likewise. */
+int data_make_directory(const struct data *data);
+
 /* option: the value of --data, or NULL. CLI_DONE, or the exit status after the error has been printed. */
 int data_open(struct data *data, struct cli *cli, const char *option, enum data_access access);
 void data_close(struct data *data);

@@ -177,9 +177,7 @@ static int add_job(struct cli *cli, const struct data *data, const struct archiv
     int status = archive_make_job(cli, &job_command, options, &arena, &job);
     if (status == CLI_DONE && options->ring) {
         status = decree_add_job(cli, data, &job);
-    } else if (status == CLI_DONE && mkdir(data->directory, 0777) != 0 && errno != EEXIST) {
-        status = cli_fail(cli, "%s: %s", data->directory, strerror(errno));
-    } else if (status == CLI_DONE) {
+    } else if (status == CLI_DONE && (status = data_make_directory(data)) == CLI_DONE) {
         status = archive_write_job(cli, data->directory, &job, true, &directory, name);
         if (status == CLI_DONE) {
             fprintf(cli->out, "%s added; \"mnemon serve\" runs it\n", name);

@@ -165,8 +165,8 @@ int ring_create(struct cli *cli, const struct data *data, const struct ring_opti
                          "\"%s\" is not a valid name: use 1 to %d letters, digits, '.', '_' or '-'", name,
                          CHARTER_NAME_SIZE_MAX);
     }
-    if (mkdir(data->directory, 0777) != 0 && errno != EEXIST) {
-        return cli_fail(cli, "%s: %s", data->directory, strerror(errno));
+    if (data_make_directory(data) != CLI_DONE) {
+        return CLI_FAILED;
     }
     struct founding *founding = founding_new(cli, data);
     if (founding == NULL) {

@@ -195,7 +195,7 @@ static int show_files(struct cli *cli, const struct data *data, bool is_json) {
         return cli_fail(cli, "%s", err_text(ERR_MEMORY));
     }
     uint8_t *memory = (uint8_t *)(charter + 1);
-    (void)mkdir(data->directory, 0777); /* a machine that shall be invited has a key first */
+    (void)data_make_directory(data); /* a machine that shall be invited has a key first */
     enum err err = identity_load(&identity, data->directory, &detail);
     bool has_key = err == ERR_OK;
     if (has_key) {

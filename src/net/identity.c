@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/base32.h"
+#include "base/whole_file.h"
 
 enum {
     MODE = 0600,
@@ -23,11 +24,6 @@ _Static_assert(crypto_sign_PUBLICKEYBYTES == PEER_KEY_SIZE, "libsodium's public 
 _Static_assert(crypto_sign_BYTES == IDENTITY_SIGNATURE_SIZE, "libsodium's signature");
 
 static const char header[] = "mnemon identity 1";
-
-static enum err identity_fail(const char *path, struct err_detail *detail) {
-    int number = errno;
-    return err_set(detail, err_from_errno(number), "%s: %s", path, strerror(number));
-}
 
 enum err identity_from_seed(struct identity *identity, const uint8_t seed[IDENTITY_SEED_SIZE]) {
     if (sodium_init() < 0 || crypto_sign_seed_keypair(identity->key, identity->secret, seed) != 0 ||
@@ -58,20 +54,11 @@ static enum err identity_write_file(const struct identity *identity, const char 
     char seed[IDENTITY_TEXT_SIZE];
     char key[IDENTITY_TEXT_SIZE];
     char text[FILE_SIZE_MAX];
-    char beside[IDENTITY_PATH_SIZE_MAX + 8];
-    snprintf(beside, sizeof beside, "%s.tmp", path);
     base32_encode(bytes_of(identity->secret, IDENTITY_SEED_SIZE), seed);
     base32_encode(bytes_of(identity->key, sizeof identity->key), key);
     int size = snprintf(text, sizeof text, "%s\nseed %s\nkey %s\n", header, seed, key);
     ASSERT(size > 0 && size < (int)sizeof text);
-    int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, MODE);
-    enum err err = fd < 0 ? identity_fail(beside, detail) : ERR_OK;
-    if (fd >= 0) {
-        bool is_written = fchmod(fd, MODE) == 0 && write(fd, text, (size_t)size) == size && fsync(fd) == 0 &&
-                          rename(beside, path) == 0;
-        err = is_written ? ERR_OK : identity_fail(path, detail);
-        close(fd);
-    }
+    enum err err = whole_file_replace(path, bytes_of(text, (size_t)size), MODE, detail);
     sodium_memzero(seed, sizeof seed);
     sodium_memzero(text, sizeof text);
     return err;
@@ -120,7 +107,7 @@ static enum err identity_read_file(struct identity *identity, int fd, const char
     struct stat status;
     char text[FILE_SIZE_MAX];
     if (fstat(fd, &status) != 0) {
-        return identity_fail(path, detail);
+        return whole_file_fail(path, detail);
     }
     if (!S_ISREG(status.st_mode)) {
         return err_set(detail, ERR_INVALID, "%s is not a plain file", path);
@@ -130,7 +117,7 @@ static enum err identity_read_file(struct identity *identity, int fd, const char
                        "%s can be read by others: chmod 600 it, or remove it to become a new node", path);
     }
     ssize_t size = read(fd, text, sizeof text);
-    enum err err = size < 0 ? identity_fail(path, detail)
+    enum err err = size < 0 ? whole_file_fail(path, detail)
                             : identity_parse(identity, bytes_of(text, (size_t)size), path, detail);
     sodium_memzero(text, sizeof text);
     return err;
@@ -162,7 +149,7 @@ enum err identity_load(struct identity *identity, const char *directory, struct 
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     }
     if (fd < 0) {
-        return identity_fail(path, detail);
+        return whole_file_fail(path, detail);
     }
     enum err err = identity_read_file(identity, fd, path, detail);
     close(fd);

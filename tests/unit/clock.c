@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "aborts.h"
+#include "base/utc.h"
 #include "unit.h"
 
 static void system_monotonic_clock_never_goes_back(void **state) {
@@ -31,6 +32,17 @@ static void system_clocks_count_microseconds(void **state) {
     clock_gettime(CLOCK_REALTIME, &after);
     assert_in_range((uint64_t)wall_us, (uint64_t)before.tv_sec * 1000000 + (uint64_t)before.tv_nsec / 1000,
                     (uint64_t)after.tv_sec * 1000000 + (uint64_t)after.tv_nsec / 1000);
+}
+
+/* A machine whose battery is empty, or whose clock was set to the year 20000. */
+static void the_wall_clock_has_bounds(void **state) {
+    (void)state;
+    char text[UTC_RFC3339_SIZE];
+    assert_int_equal(clock_bound_wall_us(-1), 0);
+    assert_int_equal(clock_bound_wall_us(INT64_MIN), 0);
+    assert_int_equal(clock_bound_wall_us(1), 1);
+    assert_int_equal(clock_bound_wall_us(INT64_MAX), CLOCK_WALL_MAX_US);
+    assert_string_equal(utc_format_rfc3339(clock_bound_wall_us(INT64_MAX), text), "9900-01-01T00:00:00Z");
 }
 
 static void manual_clock_stands_still_until_moved(void **state) {
@@ -83,6 +95,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(system_monotonic_clock_never_goes_back),
         cmocka_unit_test(system_clocks_count_microseconds),
+        cmocka_unit_test(the_wall_clock_has_bounds),
         cmocka_unit_test(manual_clock_stands_still_until_moved),
         cmocka_unit_test(wall_clock_may_jump_without_the_monotonic_one),
         cmocka_unit_test(manual_clocks_are_independent),

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/whole_file.h"
 
 enum { PATH_SIZE_MAX = 4096 + JOB_NAME_SIZE_MAX + 64, ARENA_SIZE_MAX = 256 << 20 };
 
@@ -66,9 +67,7 @@ enum err job_files_add(const char *directory, struct bytes wish, char ret_name[J
     arena_init(&arena, ARENA_SIZE_MAX);
     enum err err = job_wish_read(wish, &arena, &job, detail);
     snprintf(path, sizeof path, "%s/jobs", directory);
-    if (err == ERR_OK && mkdir(path, 0777) != 0 && errno != EEXIST) {
-        err = err_set(detail, err_from_errno(errno), "%.100s: %s", path, strerror(errno));
-    }
+    err = err == ERR_OK ? whole_file_make_directory(path, detail) : err;
     if (err == ERR_OK) {
         job_name(&job, ret_name);
         snprintf(path, sizeof path, "%s/jobs/%s", directory, ret_name);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "base/whole_file.h"
 #include "replay/search/search_state.h"
 #include "replay/search/search_writer.h"
 #include "run/priority.h"
@@ -489,10 +490,11 @@ static enum err read_positions(struct search_feed *feed, struct err_detail *deta
 
 static enum err open_database(struct search_feed *feed, struct err_detail *detail) {
     struct search *search = feed->search;
-    if (mkdir(search->directory, 0777) != 0 && access(search->directory, W_OK) != 0) {
-        return err_set(detail, ERR_IO, "%.200s cannot be written to", search->directory);
+    enum err err = whole_file_make_directory(search->directory, detail);
+    if (err != ERR_OK) {
+        return err;
     }
-    enum err err = search_writer_open(&feed->writer, search->path, detail);
+    err = search_writer_open(&feed->writer, search->path, detail);
     if (err != ERR_OK) {
         return err;
     }

@@ -9,7 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { PATH_SIZE_MAX = 4096, FILE_MODE = 0644, DIRECTORY_MODE = 0755 };
+enum { PATH_SIZE_MAX = 4096, FILE_MODE = 0644, DIRECTORY_MODE = 0700 };
 
 static int root_of(const struct vfs *vfs) {
     return ((const struct vfs_posix *)vfs)->root_fd;
@@ -101,9 +101,21 @@ static enum err posix_unlink(struct vfs *vfs, const char *path) {
     return unlinkat(root_of(vfs), path, 0) == 0 ? ERR_OK : failed();
 }
 
+/* Its name is durable when the directory above it is. */
+static enum err sync_above(int root_fd, const char *path) {
+    char above[PATH_SIZE_MAX + 4];
+    snprintf(above, sizeof above, "%s/..", path);
+    int fd = openat(root_fd, above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum err err = fd >= 0 && fsync(fd) == 0 ? ERR_OK : failed();
+    if (fd >= 0) {
+        close(fd);
+    }
+    return err;
+}
+
 static enum err make_one(int root_fd, const char *path) {
     if (mkdirat(root_fd, path, DIRECTORY_MODE) == 0) {
-        return ERR_OK;
+        return sync_above(root_fd, path);
     }
     struct stat status;
     if (errno != EEXIST || fstatat(root_fd, path, &status, 0) != 0) {

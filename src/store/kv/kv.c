@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/whole_file.h"
 #include "run/bell.h"
 #include "store/kv/kv_rocksdb.h"
 
@@ -18,7 +19,6 @@ static const off_t ROOM_SIZE = 8 << 20;       /* for what an opening writes */
 static const uint64_t MEND_PAUSE_US = 1000 * 1000;
 
 enum {
-    DIRECTORY_MODE = 0755,
     FILE_MODE = 0644,
     LEVELS_COUNT = 7,  /* of RocksDB, if nothing else is said */
     SETTLE_SHARE = 20, /* one file is merged into so many at most */
@@ -275,10 +275,10 @@ static void kv_close_inside(struct kv *kv) {
 
 enum err kv_open(struct kv *kv, struct err_detail *detail) {
     ASSERT(kv->database == NULL);
-    if (mkdir(kv->directory, DIRECTORY_MODE) != 0 && errno != EEXIST) {
-        return kv_system_failed(kv, errno, detail);
+    enum err err = whole_file_make_directory(kv->directory, detail);
+    if (err == ERR_OK && kv->options->asks_for_room) {
+        err = kv_check_room(kv, detail);
     }
-    enum err err = kv->options->asks_for_room ? kv_check_room(kv, detail) : ERR_OK;
     if (err != ERR_OK) {
         return err;
     }
