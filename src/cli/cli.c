@@ -25,6 +25,17 @@ void cli_close_input(const struct cli *cli, FILE *file) {
     }
 }
 
+int cli_read_secret(const struct cli *cli, const char *path, char out[CLI_SECRET_SIZE_MAX]) {
+    FILE *file = cli_open_input(cli, path);
+    if (file == NULL) {
+        return CLI_FAILED;
+    }
+    bool is_read = fgets(out, CLI_SECRET_SIZE_MAX, file) != NULL;
+    cli_close_input(cli, file);
+    out[is_read ? strcspn(out, "\r\n") : 0] = '\0';
+    return out[0] != '\0' ? CLI_DONE : cli_fail(cli, "%s: its first line is empty", path);
+}
+
 int cli_fail(const struct cli *cli, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

@@ -107,6 +107,14 @@ void cli_write(const struct cli *cli, struct buf *out);
 FILE *cli_open_input(const struct cli *cli, const char *path);
 void cli_close_input(const struct cli *cli, FILE *file);
 
+enum { CLI_SECRET_SIZE_MAX = 1024 };
+
+/*
+ * The first line of a file, or of the input for "-": a secret that other users of the machine must not see
+ * among the arguments. CLI_DONE, or the status after the error.
+ */
+int cli_read_secret(const struct cli *cli, const char *path, char out[CLI_SECRET_SIZE_MAX]);
+
 /* "mnemon: <text>" on cli->err. Returns the status, so that `return cli_fail(…)` reads well. */
 int cli_fail(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -67,6 +67,8 @@ static const struct option group_options[] = {
            .max = TOPOLOGY_K_MAX),
     OPTION(TEXT, struct group_options, token, "token", "TOKEN",
            "join: the token that \"mnemon group invite\" printed"),
+    OPTION(TEXT, struct group_options, token_file, "token-file", "FILE",
+           "join: read that token from the first line of a file, or of the input for -"),
     OPTION(TEXT, struct group_options, key, "for", "KEY",
            "invite: make a token for the node with this key only; \"mnemon ring status\" on its machine "
            "shows the key"),

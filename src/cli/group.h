@@ -21,6 +21,7 @@ struct group_options {
     uint64_t k;         /* 0: not given */
 
     const char *token; /* join */
+    const char *token_file;
 
     /* invite */
     const char *key;

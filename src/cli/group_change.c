@@ -216,8 +216,14 @@ int group_join(struct cli *cli, const struct data *data, const struct group_opti
     }
     int status = change_begin(cli, data, bytes_slice(text, 0, at), &wish);
     status = status == CLI_DONE ? look_up(cli, bytes_skip(text, at + 1), &wish.contact) : status;
-    if (status == CLI_DONE && options->token != NULL) {
-        struct bytes token = bytes_trim(bytes_of_string(options->token));
+    char line[CLI_SECRET_SIZE_MAX];
+    const char *given = options->token;
+    if (status == CLI_DONE && options->token_file != NULL) {
+        status = cli_read_secret(cli, options->token_file, line);
+        given = line;
+    }
+    if (status == CLI_DONE && given != NULL) {
+        struct bytes token = bytes_trim(bytes_of_string(given));
         if (!group_files_token_is_possible(token)) {
             return cli_usage(cli, &group_command, "--token: this is not a valid token");
         }

@@ -1,4 +1,8 @@
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
@@ -202,16 +206,74 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
     return CLI_DONE;
 }
 
-int serve_node(struct cli *cli, const struct serve_options *options) {
+/* The data directory is the user's, if it is made now. */
+static int become_user(struct cli *cli, const struct serve_options *options) {
+    struct data data = {.cli = cli};
+    const struct passwd *user = getpwnam(options->user);
+    if (user == NULL) {
+        return cli_fail(cli, "--user: there is no user \"%s\"", options->user);
+    }
+    if (geteuid() == user->pw_uid) {
+        return CLI_DONE;
+    }
+    int status = data_find(&data, cli, options->data);
+    bool is_new = status == CLI_DONE && access(data.directory, F_OK) != 0;
+    if (is_new) {
+        status = data_make_directory(&data);
+    }
+    if (status != CLI_DONE) {
+        return status;
+    }
+    bool is_done = (!is_new || chown(data.directory, user->pw_uid, user->pw_gid) == 0) &&
+                   initgroups(user->pw_name, user->pw_gid) == 0 && setgid(user->pw_gid) == 0 &&
+                   setuid(user->pw_uid) == 0;
+    if (!is_done) {
+        return cli_fail(cli, "--user: cannot become \"%s\": %s", options->user, strerror(errno));
+    }
+    ASSERT(user->pw_uid == 0 || setuid(0) != 0); /* there is no way back */
+    return CLI_DONE;
+}
+
+/* What the operator should know about who can do what on this machine. */
+static void tell_privileges(const struct cli *cli, const struct data *data, const struct settings *settings) {
+    struct stat status;
+    if (geteuid() == 0) {
+        fprintf(cli->err, "running as root, which nothing here needs: --user NAME gives that up\n");
+    }
+    bool is_secret = settings->http_reads == SETTINGS_READS_TOKEN;
+    if (is_secret && stat(data->directory, &status) == 0 && (status.st_mode & S_IRWXO) != 0) {
+        fprintf(
+            cli->err,
+            "%s can be entered by all users of this machine, although reading needs a token: chmod 700 it\n",
+            data->directory);
+    }
+}
+
+int serve_node(struct cli *cli, const struct serve_options *given) {
     struct data data;
     struct settings settings;
+    char token[CLI_SECRET_SIZE_MAX];
+    struct serve_options with_token = *given;
+    const struct serve_options *options = &with_token;
+    int status = CLI_DONE;
+    if (given->token_file != NULL) {
+        status = cli_read_secret(cli, given->token_file, token);
+        with_token.token = token;
+    }
+    if (status == CLI_DONE && options->user != NULL) {
+        status = become_user(cli, options);
+    }
+    if (status != CLI_DONE) {
+        return status;
+    }
     node_take_signals(); /* before the archive starts its threads */
-    int status = data_open(&data, cli, options->data, DATA_SERVE);
+    status = data_open(&data, cli, options->data, DATA_SERVE);
     if (status != CLI_DONE) {
         return status;
     }
     status = read_settings(cli, options, &data, &settings);
     if (status == CLI_DONE) {
+        tell_privileges(cli, &data, &settings);
         status = run_node(cli, &data, options, &settings);
         settings_done(&settings);
     }
@@ -236,6 +298,11 @@ static const struct option serve_options[] = {
            "join the ring of the node at this address; needed only once"),
     OPTION(TEXT, struct serve_options, token, "token", "TOKEN",
            "the token for that ring, from \"mnemon ring invite\"; needed only once"),
+    OPTION(TEXT, struct serve_options, token_file, "token-file", "FILE",
+           "read that token from the first line of a file, or of the input for -: arguments are seen by all "
+           "users of the machine"),
+    OPTION(TEXT, struct serve_options, user, "user", "NAME",
+           "if started as root: become this user before anything is opened"),
     OPTION(NUMBER, struct serve_options, port, "port", "PORT", "the port of the ring, UDP and TCP (7070)",
            .max = UINT16_MAX),
     OPTION(NUMBER, struct serve_options, capacity, "capacity", "N",

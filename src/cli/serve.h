@@ -15,6 +15,8 @@ struct serve_options {
     bool allow_private;
     const char *join;
     const char *token;
+    const char *token_file; /* instead of it */
+    const char *user;
     uint64_t port; /* SERVE_PORT_NOT_GIVEN */
     uint64_t capacity;
     uint64_t upload_limit;
