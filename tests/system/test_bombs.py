@@ -185,6 +185,25 @@ def test_what_exceeds_the_limits_goes_as_it_is_stored(node, name, coding, body, 
         assert "script-src 'none'" in answer["Content-Security-Policy"]
 
 
+def test_a_stored_frame_that_unpacks_to_much_stops_nobody(mnemon, tmp_path):
+    """Nothing is encoded: the volume's own compression made 1 GiB so small."""
+    node = Node(mnemon, tmp_path, response(f"{ORIGIN}/zeros", bytes(1024 * MIB), "text/plain"), response(f"{ORIGIN}/page", "<p>an ordinary page"))
+    watch = Watch(node)
+    try:
+        watch.start()
+        answers = ask_all(node, [web(TIME, f"{ORIGIN}/zeros", "id_")] * 6)
+        watch.is_over.set()
+        watch.join()
+        print(f"/health {watch.health_s * 1000:.0f} ms at most of {watch.health_count}, a page {watch.page_s * 1000:.0f} ms")
+        assert watch.failure is None, watch.failure
+        assert all(status in (200, 503) for _, status in answers), answers
+        assert watch.health_s < HEALTH_S_MAX
+        assert watch.page_s < 5 * HEALTH_S_MAX
+    finally:
+        watch.is_over.set()
+        node.stop()
+
+
 def test_large_honest_text_is_decoded(mnemon, tmp_path):
     """200 MB at a ratio of 20, streamed: none of it lies on the disk."""
     noise = os.urandom(500_000).hex().encode()

@@ -9,6 +9,8 @@
 enum {
     FEED_SIZE = 64 << 10,
     SHORT_FRAME_SIZE = 256 << 10, /* larger records are read on a worker */
+    SHORT_DOCUMENT_SIZE = 4 << 20,
+    TINY_FRAME_SIZE = 512, /* unpacked, some 16 MiB at most */
 };
 
 /* ---- redirects ---- */
@@ -314,9 +316,26 @@ static enum err serve_settled(struct wayback *wayback, struct err_detail *detail
     return err == ERR_OK ? serve_document(wayback, detail) : err;
 }
 
+/*
+ * Is the record read in no time? How much is stored does not tell: a few KiB of zstd may be gigabytes. What
+ * is lost or removed is short; opening it will say so.
+ */
+static bool serve_is_short(const struct wayback *wayback) {
+    const struct capture *capture = &wayback->capture;
+    struct key key;
+    struct block block;
+    if (http_request_is_on_worker(wayback->request) || capture->location.length <= TINY_FRAME_SIZE) {
+        return true;
+    }
+    if (capture->location.length > SHORT_FRAME_SIZE) {
+        return false;
+    }
+    enum err err = instance_locate(archive_reader_session(wayback->reader), capture, &key, &block, NULL);
+    return err != ERR_OK || (block.size <= SHORT_DOCUMENT_SIZE && block.location.length <= SHORT_FRAME_SIZE);
+}
+
 enum err wayback_serve(struct wayback *wayback, struct err_detail *detail) {
-    bool is_short = wayback->capture.location.length <= SHORT_FRAME_SIZE;
-    enum err err = is_short ? ERR_OK : wayback_put_off(wayback);
+    enum err err = serve_is_short(wayback) ? ERR_OK : wayback_put_off(wayback);
     if (err == ERR_OK) {
         err = archive_open(wayback->reader, &wayback->capture, &wayback->record, detail);
     }
