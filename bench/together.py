@@ -43,7 +43,7 @@ class Node:
     def start(self, port, *options):
         self.process = subprocess.Popen(
             [self.mnemon, "serve", "--data", self.directory, "--address", self.address, "--http", "0", "--port", str(port),
-             "--allow-private", *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+             "--allow-private", "--allow-private-ring", *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.url = self.process.stdout.readline().split()[-1]
         return self
 

@@ -52,6 +52,7 @@ static int read_settings(struct cli *cli, const struct serve_options *options, c
         settings->ring_keep = options->keep;
     }
     settings->crawl_allow_private = settings->crawl_allow_private || options->allow_private;
+    settings->crawl_allow_private_ring = settings->crawl_allow_private_ring || options->allow_private_ring;
     settings->proxy_intercept = settings->proxy_intercept || options->proxy_intercept;
     settings->proxy_archive = settings->proxy_archive || options->proxy_archive;
     return CLI_DONE;
@@ -320,7 +321,9 @@ static const struct option serve_options[] = {
     OPTION(TEXT, struct serve_options, config, "config", "FILE",
            "read settings from this file (mnemon.conf in the data directory); options override them"),
     OPTION(FLAG, struct serve_options, allow_private, "allow-private", NULL,
-           "let jobs archive from loopback, private and other special addresses too"),
+           "let this node's own jobs archive from loopback, private and other special addresses too"),
+    OPTION(FLAG, struct serve_options, allow_private_ring, "allow-private-ring", NULL,
+           "the same for jobs of the ring: members then choose what this node asks for in its network"),
     {0},
 };
 

@@ -13,6 +13,7 @@ struct serve_options {
     uint64_t http; /* SERVE_PORT_NOT_GIVEN */
     const char *config;
     bool allow_private;
+    bool allow_private_ring;
     const char *join;
     const char *token;
     const char *token_file; /* instead of it */

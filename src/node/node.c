@@ -193,6 +193,7 @@ static enum err start_crawl(struct node *node, struct err_detail *detail) {
         .directory = config->directory,
         .instance = config->instance,
         .allows_private = config->settings->crawl_allow_private,
+        .allows_private_shared = config->settings->crawl_allow_private_ring,
         .user_agent = settings_text(config->settings->crawl_user_agent),
         .connections_max = (size_t)config->settings->crawl_connections,
         .nameservers = settings_text(config->settings->crawl_nameservers),

@@ -77,6 +77,7 @@ static const struct config_key settings_keys[] = {
     SETTING("crawl.user_agent", TEXT, crawl_user_agent, NULL),
     SETTING("crawl.connections", NUMBER, crawl_connections, "200", .min = 1, .max = 10000),
     SETTING("crawl.allow_private", SWITCH, crawl_allow_private, "no"),
+    SETTING("crawl.allow_private_ring", SWITCH, crawl_allow_private_ring, "no"),
     SETTING("crawl.nameservers", TEXT, crawl_nameservers, NULL),
     RETIRED("crowd.overlay"),
     RETIRED("crowd.view"),

@@ -56,6 +56,7 @@ struct settings {
     struct bytes crawl_user_agent;
     uint64_t crawl_connections;
     bool crawl_allow_private;
+    bool crawl_allow_private_ring;
     struct bytes crawl_nameservers;
     struct bytes retired; /* what is not a setting any more */
 };

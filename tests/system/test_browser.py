@@ -280,9 +280,9 @@ def test_a_page_is_read_through_a_node_without_it_while_one_holder_lives(npm, mn
     with many(mnemon, tmp_path) as make:
         nodes = [make(number) for number in range(30, 36)]
         found(nodes[0], "--open", "--replicas", "3", "--mapping", "host")  # by host: who has the page has all of it
-        nodes[0].start("--allow-private")
+        nodes[0].start("--allow-private", "--allow-private-ring")
         for each in nodes[1:]:
-            each.start("--join", nodes[0].place, "--allow-private")
+            each.start("--join", nodes[0].place, "--allow-private", "--allow-private-ring")
         await_agreement(nodes)
         added = nodes[0].run("job", "add", "--ring", urls[0], "--delay", "0")
         assert added.returncode == 0, added.stderr

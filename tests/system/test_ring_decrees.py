@@ -1,4 +1,5 @@
 """Who may tell the whole ring what to do: strangers may not, and nobody can keep the founder from it."""
+import json
 import re
 import signal
 
@@ -6,10 +7,10 @@ import pytest
 
 from ringnodes import await_agreement, found, wait_for
 from test_ring import invite
-from test_together import Origin, files, node, read  # noqa: F401 (a fixture by its name)
+from test_together import Origin, files, node, read, start_ring  # noqa: F401 (a fixture by its name)
 from test_together_hostile import liar  # noqa: F401 (likewise)
 
-SERVE = ("--allow-private",)
+SERVE = ("--allow-private", "--allow-private-ring")
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def access_files(each):
 def test_a_flood_of_strangers_decrees_does_not_keep_a_takedown_out(node, liar, origin):
     good = [node(2), node(3)]
     url = f"http://{origin.names[0]}/"
-    assert good[0].run("archive", url, "--scope", "page", "--delay", "0", "--quiet", *SERVE).returncode == 0
+    assert good[0].run("archive", url, "--scope", "page", "--delay", "0", "--quiet", "--allow-private").returncode == 0
     found(good[0])
     good[0].start(*SERVE)
     good[1].start("--join", good[0].place, "--token", invite(good[0]), *SERVE)
@@ -113,3 +114,28 @@ def test_members_jobs_carry_their_invitation_and_do_not_ignore_robots(node):
     assert a.run("ring", "remove", b.key).returncode == 0
     wait_for(lambda: len(decrees(a)) == 1, lambda: str(decrees(a)))
     wait_for(lambda: len([j for j in files(a, "jobs") if (a.directory / "jobs" / j / "job.conf").exists()]) == 1, "its job is over")
+
+
+def failed_count(each):
+    """URLs of jobs that the ring shares which could not be fetched here."""
+    states = [json.loads(path.read_text()) for path in each.directory.glob("jobs/ring-*/state.json")]
+    return sum(state["failed"] for state in states)
+
+
+@pytest.mark.parametrize("serve, is_fetched", [(("--allow-private",), False), (("--allow-private-ring",), True)])
+def test_private_addresses_for_jobs_of_the_ring_need_a_switch_of_their_own(node, origin, serve, is_fetched):
+    a, b = start_ring(node, 2, serve=serve)
+    shared, local = (f"http://{origin.names[0]}/p{number}.html" for number in (1, 2))
+    assert a.run("job", "add", "--ring", shared, "--scope", "page", "--delay", "0").returncode == 0
+    if is_fetched:
+        wait_for(lambda: shared in origin.fetched(), "the ring's job is run")
+    else:
+        wait_for(lambda: failed_count(a) + failed_count(b) > 0, "the ring's job is refused")
+        assert not origin.asked
+    assert a.run("job", "add", local, "--scope", "page", "--delay", "0").returncode == 0
+    if is_fetched:  # the one switch is not the other
+        wait_for(lambda: any(json.loads(p.read_text())["failed"] for p in a.directory.glob("jobs/127*/state.json")), "refused")
+        assert local not in origin.fetched()
+    else:
+        wait_for(lambda: local in origin.fetched(), "the node's own job is run")
+        assert shared not in origin.fetched()

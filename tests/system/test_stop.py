@@ -24,7 +24,7 @@ def pair(mnemon, tmp_path):
     for each in nodes:
         each.directory.mkdir()
         (each.directory / "mnemon.conf").write_text(f"[ring]\nupload = {RATE} bytes\n")
-        each.options = ("--allow-private",)
+        each.options = ("--allow-private", "--allow-private-ring")
     yield nodes
     for each in nodes:
         if each.process is not None:

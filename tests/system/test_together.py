@@ -15,7 +15,7 @@ import pytest
 
 from ringnodes import await_agreement, found, many, wait_for
 
-SERVE = ("--allow-private",)
+SERVE = ("--allow-private", "--allow-private-ring")
 
 # The first test at another size, as "12 nodes, 5,000 pages, 8 places each": MNEMON_TOGETHER=12,5000,8
 NODES, PAGES, PLACES = (int(part) for part in os.environ.get("MNEMON_TOGETHER", "6,400,8").split(","))

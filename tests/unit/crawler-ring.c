@@ -160,6 +160,7 @@ static void open_node(struct ring *ring, unsigned number, bool is_shared) {
         .route = &node->route,
         .identity = &node->identity,
         .ended = on_ended,
+        .allows_private_shared = true,
         .fetch = {.scratch_directory = "/tmp", .user_agent = node->agent, .allows_private = true},
     };
     assert_int_equal(crawler_new(&config, &node->crawler, &detail), ERR_OK);
@@ -541,6 +542,7 @@ static void jobs_give_and_take_links(void **state) {
                 .instance = node->instance,
                 .workers_count = 1,
                 .route = &node->route,
+                .allows_private_shared = true,
                 .fetch = {.scratch_directory = "/tmp", .user_agent = node->agent, .allows_private = true},
             },
         .stopped = on_stopped,

@@ -298,6 +298,7 @@ static void open_node(struct ring *ring, unsigned number, uint64_t delay_us) {
         .workers_count = 1,
         .permits = host_leases_permits(node->host_leases),
         .ended = on_ended,
+        .allows_private_shared = true,
         .fetch = {.scratch_directory = "/tmp", .user_agent = node->agent, .allows_private = true},
     };
     assert_int_equal(crawler_new(&config, &node->crawler, &detail), ERR_OK);

@@ -16,6 +16,7 @@ enum {
     ADDRESS_RETRY_US = 20 * 1000, /* until another transfer to that IP address may have ended */
     SHORTAGE_RETRY_US = 1000 * 1000,
     LONG_WAIT_US = 10 * 1000 * 1000,
+    BARRED_US = 600 * 1000 * 1000,
     TURNS_IN_A_ROW_MAX = 256, /* of one host without a request, before others get theirs */
 };
 
@@ -65,6 +66,24 @@ void crawler_store(struct crawler *crawler, struct trip *trip) {
 
 /* ---- requests ---- */
 
+bool crawler_bars_private(const struct crawler *crawler, const struct campaign *campaign) {
+    return campaign->job.is_shared ? !crawler->config.allows_private_shared
+                                   : !crawler->config.fetch.allows_private;
+}
+
+void crawler_bar(struct crawler *crawler, struct host *host, struct host_robots *known) {
+    if (crawler->config.allows_private_shared != crawler->config.fetch.allows_private) {
+        host->barred_us = crawler_now_us(crawler) + BARRED_US;
+        if (known != NULL) {
+            known->is_barred = true;
+        }
+    }
+}
+
+bool crawler_is_barred(const struct crawler *crawler, const struct host *host) {
+    return crawler_now_us(crawler) < host->barred_us;
+}
+
 static bool is_refusal(uint16_t status) {
     return status == 429 || status == 503;
 }
@@ -84,6 +103,14 @@ void crawler_end_request(struct crawler *crawler, const struct trip *trip) {
     if (address_parse(bytes_of_string(result->ip), 1, &address)) {
         memcpy(host->ip, address.ip, sizeof host->ip);
         host->has_ip = true;
+    }
+    if (result->err == ERR_PERMISSION && crawler_bars_private(crawler, trip->campaign)) {
+        crawler_bar(crawler, host, NULL);
+        if (crawler_is_barred(crawler, host)) { /* it was not asked: that says nothing about it */
+            hosts_queue(&crawler->hosts, host, crawler_now_us(crawler));
+            crawler_check_lease(crawler, host);
+            return;
+        }
     }
     struct pace_answer answer = {
         .status = result->err == ERR_OK ? result->status : 0,
@@ -155,6 +182,7 @@ static bool start_fetch(struct crawler *crawler, struct host *host, struct campa
         .url = url->url,
         .if_none_match = has_earlier ? url->history.etag : bytes_of(NULL, 0),
         .if_modified_since = has_earlier ? url->history.last_modified : bytes_of(NULL, 0),
+        .bars_private = crawler_bars_private(crawler, campaign),
     };
     if (fetch_start(crawler->fetch, &request, on_fetched, trip) != ERR_OK) {
         crawler_return_trip(crawler, trip);
@@ -235,7 +263,8 @@ static enum turn fetch(struct crawler *crawler, struct host *host, struct campai
     enum crawler_permission permission = crawler_ask_robots(crawler, host, campaign, &crawler->url);
     bool may_go = permission == CRAWLER_ALLOWED && crawler_has_lease(crawler, host);
     bool would_go = permission == CRAWLER_ALLOWED || permission == CRAWLER_MUST_ASK;
-    if (would_go && !may_go && crawler_needs_lease(crawler, host)) {
+    bool is_own_matter = crawler_is_barred(crawler, host) && !crawler_bars_private(crawler, campaign);
+    if (would_go && !may_go && !is_own_matter && crawler_needs_lease(crawler, host)) {
         crawler_give_up(crawler, campaign, url, FRONTIER_AGAIN, 0);
         crawler_ask_lease(crawler, host, crawler->url.scheme_type == URL_SCHEME_HTTPS);
         return TURN_SHORT;
@@ -280,6 +309,10 @@ static enum turn take_turn(struct crawler *crawler, struct host *host) {
     }
     if (url_parse(&crawler->url, url->url, NULL, NULL) != ERR_OK) {
         crawler_give_up(crawler, campaign, url, FRONTIER_FAILED, (uint8_t)(TALLY_FAILED - ERR_INVALID));
+        return TURN_FREE;
+    }
+    if (crawler_is_barred(crawler, host) && crawler_bars_private(crawler, campaign)) {
+        crawler_give_up(crawler, campaign, url, FRONTIER_FAILED, (uint8_t)(TALLY_FAILED - ERR_PERMISSION));
         return TURN_FREE;
     }
     if (url->is_doubtful) {
@@ -474,7 +507,9 @@ static enum err open_parts(struct crawler *crawler, struct err_detail *detail) {
         config->fetch.loop = &config->loop->uv;
         config->fetch.dns = crawler->dns;
         config->fetch.transfers_max = config->transfers_max;
-        err = fetch_new(&config->fetch, &crawler->fetch, detail);
+        struct fetch_config fetch = config->fetch;
+        fetch.allows_private |= config->allows_private_shared; /* each request says whether it may */
+        err = fetch_new(&fetch, &crawler->fetch, detail);
     }
     if (err == ERR_OK) {
         err = pace_addresses_init(&crawler->addresses, (uint64_t)crawler_wall_us(crawler));

@@ -33,12 +33,13 @@ struct crawler_config {
     struct loop *loop;
     struct instance *instance;
     const struct clock *clock;
-    struct fetch_config fetch; /* loop, dns and limits of size are filled here */
-    const char *nameserver;    /* (those of the system) "127.0.0.1:5353": for tests */
-    size_t transfers_max;      /* (200) at once, over all hosts */
-    size_t workers_count;      /* (one per processor) */
-    bool gives_way;            /* its workers run when other threads do not: in a node that is also read */
-    uint64_t memory_max;       /* (64 MiB) of bodies that wait for the disk */
+    struct fetch_config fetch; /* loop, dns and limits of size are filled here; allows_private: of own jobs */
+    bool allows_private_shared; /* private addresses for jobs that a ring shares, which others have chosen */
+    const char *nameserver;     /* (those of the system) "127.0.0.1:5353": for tests */
+    size_t transfers_max;       /* (200) at once, over all hosts */
+    size_t workers_count;       /* (one per processor) */
+    bool gives_way;             /* its workers run when other threads do not: in a node that is also read */
+    uint64_t memory_max;        /* (64 MiB) of bodies that wait for the disk */
     const struct permits *permits;   /* (every host may be asked) lend the hosts of shared jobs */
     const struct route *route;       /* (everything is ours) of jobs that a ring shares */
     const struct identity *identity; /* (nobody) signs what is stored */

@@ -150,6 +150,10 @@ static bool lease_take_robots(struct crawler *crawler, struct host *host,
     known->until_us = robots->until_us > least_us ? robots->until_us : least_us;
     known->state = HOST_ROBOTS_KNOWN;
     known->is_unreachable = robots->is_unreachable;
+    known->is_barred = false;
+    if (robots->is_unreachable) { /* for its home, whose reach may be another */
+        crawler_bar(crawler, host, known);
+    }
     if (robots->policy != ROBOTS_OBEY) {
         robots_done(&known->robots);
         robots_init(&known->robots, robots->policy);

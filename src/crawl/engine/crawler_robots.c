@@ -20,6 +20,9 @@ enum crawler_permission crawler_ask_robots(struct crawler *crawler, struct host 
     if (known->state != HOST_ROBOTS_KNOWN || crawler_wall_us(crawler) >= known->until_us) {
         return CRAWLER_MUST_ASK;
     }
+    if (known->is_barred && !crawler_bars_private(crawler, campaign)) {
+        return CRAWLER_MUST_ASK;
+    }
     if (known->is_unreachable) {
         return CRAWLER_NO_ROBOTS;
     }
@@ -92,7 +95,11 @@ static void robots_learn(struct crawler *crawler, struct trip *trip) {
     unsigned status = result->err == ERR_OK ? result->status : 0;
     enum robots_policy policy = robots_from_status(status);
     int64_t now_us = crawler_wall_us(crawler);
-    bool is_last_try = ++known->tries_count >= TRIES_MAX || pace_is_dead(&host->pace);
+    known->is_barred = false;
+    if (result->err == ERR_PERMISSION && crawler_bars_private(crawler, trip->campaign)) {
+        crawler_bar(crawler, host, known);
+    }
+    bool is_last_try = ++known->tries_count >= TRIES_MAX || pace_is_dead(&host->pace) || known->is_barred;
     robots_done(&known->robots);
     robots_init(&known->robots, policy == ROBOTS_OBEY ? ROBOTS_ALLOW_NOTHING : policy);
     known->is_unreachable = false;
@@ -138,7 +145,8 @@ static void robots_learn(struct crawler *crawler, struct trip *trip) {
 static void on_fetched(void *context, struct fetch_result *result);
 
 static bool start(struct crawler *crawler, struct trip *trip) {
-    struct fetch_request request = {.url = buf_bytes(&trip->address)};
+    struct fetch_request request = {.url = buf_bytes(&trip->address),
+                                    .bars_private = crawler_bars_private(crawler, trip->campaign)};
     if (fetch_start(crawler->fetch, &request, on_fetched, trip) != ERR_OK) {
         return false;
     }

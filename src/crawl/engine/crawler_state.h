@@ -71,6 +71,17 @@ enum crawler_permission { CRAWLER_ALLOWED, CRAWLER_DENIED, CRAWLER_NO_ROBOTS, CR
 enum crawler_permission crawler_ask_robots(struct crawler *crawler, struct host *host,
                                            const struct campaign *campaign, const struct url *url);
 
+/* Whose job it is decides: must it keep away from private addresses? */
+bool crawler_bars_private(const struct crawler *crawler, const struct campaign *campaign);
+
+/*
+ * If jobs of the ring may reach less than this node's own, or the other way round: a host that one kind could
+ * not reach is barred to that kind for a while, and the other kind neither waits for it nor believes it. Else
+ * any member could stop a job of this node by naming its host.
+ */
+void crawler_bar(struct crawler *crawler, struct host *host, struct host_robots *known);
+bool crawler_is_barred(const struct crawler *crawler, const struct host *host);
+
 /* Parse the text; without memory it allows nothing. */
 void crawler_read_robots(struct crawler *crawler, struct host_robots *known, struct bytes text);
 

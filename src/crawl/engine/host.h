@@ -26,6 +26,7 @@ struct host_robots {
     enum host_robots_state state;
     struct robots robots;
     bool is_unreachable; /* all of its tries failed: nothing is allowed for now */
+    bool is_barred;      /* so a request found it that may not reach what others may: those ask themselves */
     uint8_t tries_count;
     int64_t until_us;                   /* wall clock: then it is asked again */
     uint8_t digest[PERMIT_DIGEST_SIZE]; /* of its text, in a ring; else zeros */
@@ -66,6 +67,7 @@ struct host {
     uint8_t ip[16];
     bool has_ip;            /* of the last answer */
     bool is_busy;           /* a request is under way */
+    uint64_t barred_us;     /* until then, jobs that may not reach private addresses need not try */
     uint64_t tie;           /* of its entry in the heap; 0: it has none */
     uint64_t at_us;         /* of that entry */
     uint32_t entries_count; /* in the heap, stale ones included: it must outlive them */

@@ -44,6 +44,7 @@ struct fetch_request {
     struct bytes if_none_match; /* values as received in an earlier response; may be empty; copied */
     struct bytes if_modified_since;
     struct bytes accept; /* value of Accept; (any) */
+    bool bars_private;   /* no private address, whatever the engine allows to others */
 };
 
 enum fetch_end {

@@ -168,6 +168,8 @@ struct fetch_transfer {
     bool is_added; /* to the multi handle */
     bool is_told;  /* libcurl was given addresses with this transfer */
     bool is_chunked;
+    bool allows_private;
+    bool is_fresh;     /* libcurl was told to take no connection of others */
     uint64_t start_us; /* monotonic, as the next ones */
     uint64_t sent_us;
     uint64_t first_byte_us;

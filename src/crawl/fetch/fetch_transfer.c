@@ -222,7 +222,7 @@ static curl_socket_t on_open(void *context, curlsocktype purpose, struct curl_so
         memcpy(to.ip, &((const struct sockaddr_in6 *)(const void *)&address->addr)->sin6_addr, sizeof to.ip);
     }
     /* The proxy is the user's choice; what is behind it is the proxy's business. */
-    if (!fetch->config.allows_private && fetch->config.proxy == NULL) {
+    if (!transfer->allows_private && fetch->config.proxy == NULL) {
         transfer->refusal = reach_refusal(&to);
         if (transfer->refusal != NULL) {
             return CURL_SOCKET_BAD;
@@ -513,6 +513,17 @@ static enum err set_request(struct fetch_transfer *transfer, const struct fetch_
                : fetch_transfer_fail(transfer, ERR_INVALID, false, "%s", curl_easy_strerror(code));
 }
 
+/* A connection that somebody else may keep open to a private address is opened by name: a request that may
+ * not go there would be sent over it. */
+static void set_reach(struct fetch_transfer *transfer, const struct fetch_request *request) {
+    bool is_fresh = request->bars_private && transfer->fetch->config.allows_private;
+    transfer->allows_private = transfer->fetch->config.allows_private && !request->bars_private;
+    if (is_fresh != transfer->is_fresh) {
+        transfer->is_fresh = is_fresh;
+        curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, is_fresh ? 1L : 0L);
+    }
+}
+
 static void set_cache_timeout(struct fetch_transfer *transfer, long timeout_s) {
     if (transfer->cache_timeout_s != timeout_s) {
         transfer->cache_timeout_s = timeout_s;
@@ -564,8 +575,7 @@ static enum err filter(struct fetch_transfer *transfer, const struct dns_answer 
     char text[ADDRESS_TEXT_SIZE_MAX] = "";
     *out = (struct dns_answer){.err = ERR_OK};
     for (size_t i = 0; i < answer->count; i++) {
-        const char *one =
-            transfer->fetch->config.allows_private ? NULL : reach_refusal(&answer->addresses[i]);
+        const char *one = transfer->allows_private ? NULL : reach_refusal(&answer->addresses[i]);
         if (one == NULL) {
             out->addresses[out->count++] = answer->addresses[i];
         } else if (refusal == NULL) {
@@ -669,6 +679,7 @@ enum err fetch_transfer_begin(struct fetch_transfer *transfer, const struct fetc
         return fetch_transfer_fail(transfer, err != ERR_OK ? err : ERR_INVALID, false, "%s", why);
     }
     bool is_waiting = false;
+    set_reach(transfer, request);
     err = set_request(transfer, request);
     err = err == ERR_OK ? find_addresses(transfer, &is_waiting) : err;
     return err == ERR_OK && !is_waiting ? transfer_add(transfer) : err;
