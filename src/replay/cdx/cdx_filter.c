@@ -1,21 +1,11 @@
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "replay/cdx/cdx_filter.h"
 
-#include <pcre2.h>
-#include <stdlib.h>
+#include "base/regex.h"
 
 enum {
     /* About a millisecond. ".*text.*" over a URL of 64 KiB stays below. */
     STEPS_MAX = 100000,
     DEPTH_MAX = 1000,
-    HEAP_KIB_MAX = 4096,
-    PARENTHESES_MAX = 50,
-};
-
-struct cdx_regex {
-    pcre2_code *code;
-    pcre2_match_data *match;
-    pcre2_match_context *limits;
 };
 
 /* Text that means itself needs no machine: statuscode:200, mimetype:text/html. */
@@ -29,57 +19,15 @@ static bool filter_is_plain(struct bytes text) {
     return true;
 }
 
-/* All that a match needs; pcre2's functions to free take NULL. */
-static void regex_free(struct cdx_regex *regex) {
-    pcre2_match_context_free(regex->limits);
-    pcre2_match_data_free(regex->match);
-    pcre2_code_free(regex->code);
-    free(regex);
-}
-
-static pcre2_code *compile(struct bytes text, uint32_t options, struct err_detail *detail) {
-    int number = 0;
-    PCRE2_SIZE at = 0;
-    pcre2_compile_context *rules = pcre2_compile_context_create(NULL);
-    if (rules == NULL) {
-        return NULL;
-    }
-    pcre2_set_parens_nest_limit(rules, PARENTHESES_MAX);
-    pcre2_code *code = pcre2_compile(text.data, text.size, options, &number, &at, rules);
-    pcre2_compile_context_free(rules);
-    if (code == NULL) {
-        char reason[128] = "";
-        pcre2_get_error_message(number, (PCRE2_UCHAR *)reason, sizeof reason);
-        err_set(detail, ERR_INVALID, "filter: the regular expression is wrong at its byte %zu: %s", at + 1,
-                reason);
-    }
-    return code;
-}
-
-static enum err regex_new(struct bytes text, bool must_end, struct cdx_regex **ret_regex,
-                          struct err_detail *detail) {
-    struct cdx_regex *regex = calloc(1, sizeof *regex);
-    if (regex == NULL) {
-        return ERR_MEMORY;
-    }
-    uint32_t options =
-        PCRE2_ANCHORED | PCRE2_NEVER_UTF | PCRE2_NEVER_UCP | (must_end ? PCRE2_ENDANCHORED : 0);
-    regex->code = compile(text, options, detail);
-    if (regex->code == NULL) {
-        regex_free(regex);
-        return ERR_INVALID;
-    }
-    regex->match = pcre2_match_data_create(1, NULL);
-    regex->limits = pcre2_match_context_create(NULL);
-    if (regex->match == NULL || regex->limits == NULL) {
-        regex_free(regex);
-        return ERR_MEMORY;
-    }
-    pcre2_set_match_limit(regex->limits, STEPS_MAX);
-    pcre2_set_depth_limit(regex->limits, DEPTH_MAX);
-    pcre2_set_heap_limit(regex->limits, HEAP_KIB_MAX);
-    *ret_regex = regex;
-    return ERR_OK;
+static enum err filter_compile(struct bytes text, bool must_end, struct regex **ret_regex,
+                               struct err_detail *detail) {
+    struct regex_rules rules = {
+        .is_anchored = true, .is_end_anchored = must_end, .steps_max = STEPS_MAX, .depth_max = DEPTH_MAX};
+    struct err_detail own = {.err = ERR_OK};
+    enum err err = regex_new(text, &rules, ret_regex, &own);
+    return err == ERR_OK ? ERR_OK
+                         : err_set(detail, err == ERR_MEMORY ? err : ERR_INVALID, "filter: %s",
+                                   err_detail_text(&own, err));
 }
 
 static bool filter_take(struct bytes *text, char mark) {
@@ -141,27 +89,25 @@ enum err cdx_filter_init(struct cdx_filter *filter, enum cdx_dialect dialect, st
         filter->kind = CDX_FILTER_EQUALS;
         return ERR_OK;
     }
-    return regex_new(filter->text, dialect == CDX_ARCHIVE_ORG, &filter->regex, detail);
+    return filter_compile(filter->text, dialect == CDX_ARCHIVE_ORG, &filter->regex, detail);
 }
 
 void cdx_filter_done(struct cdx_filter *filter) {
-    if (filter->regex != NULL) {
-        regex_free(filter->regex);
-    }
+    regex_free(filter->regex);
 }
 
 unsigned cdx_filter_fields(const struct cdx_filter *filter) {
     return filter->field == CDX_WHOLE_LINE ? (1U << CDX_PUBLIC_COUNT) - 1 : cdx_field_bit(filter->field);
 }
 
-static enum err filter_match(const struct cdx_regex *regex, struct bytes value, bool *ret_matches,
+static enum err filter_match(const struct regex *regex, struct bytes value, bool *ret_matches,
                              struct err_detail *detail) {
-    int result = pcre2_match(regex->code, value.data, value.size, 0, 0, regex->match, regex->limits);
-    if (result < 0 && result != PCRE2_ERROR_NOMATCH) {
+    enum regex_verdict verdict = regex_match(regex, value);
+    if (verdict == REGEX_LIMIT) {
         return err_set(detail, ERR_LIMIT,
                        "filter: the regular expression takes too long; write a simpler one");
     }
-    *ret_matches = result >= 0;
+    *ret_matches = verdict == REGEX_YES;
     return ERR_OK;
 }
 

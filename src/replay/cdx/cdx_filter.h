@@ -16,14 +16,14 @@
 
 enum { CDX_PATTERN_SIZE_MAX = 2048 };
 
-struct cdx_regex;
+struct regex;
 
 struct cdx_filter {
     enum cdx_field field; /* or CDX_WHOLE_LINE */
     bool is_inverted;
     enum { CDX_FILTER_CONTAINS, CDX_FILTER_EQUALS, CDX_FILTER_REGEX } kind;
-    struct bytes text;       /* borrowed */
-    struct cdx_regex *regex; /* NULL for the other kinds */
+    struct bytes text;   /* borrowed */
+    struct regex *regex; /* NULL for the other kinds */
 };
 
 /* The text lives as long as the filter. ERR_INVALID with the reason; there is then nothing to free. */
