@@ -74,6 +74,23 @@ def users_of_rocksdb(tree):
     return sorted(str(file.relative_to(tree)) for file in (tree / "src").rglob("*.[ch]") if "rocksdb" in file.read_text())
 
 
+@pytest.mark.parametrize("line", ["#include <regex.h>", "    regcomp(&regex, text, REG_EXTENDED);", "    if (regexec(&regex, url, 0, NULL, 0) == 0) {"])
+def test_expressions_without_a_bound_are_recognised(line):
+    assert re.search(UNBOUNDED, line)
+
+
+UNBOUNDED = r"<regex\.h>|\breg(comp|exec)\s*\("
+
+
+def test_expressions_of_strangers_have_a_bound(root):
+    """glibc's keep memory for each text and take as long as they like; PCRE2 is bounded by its one wrapper."""
+    sources = [path for folder in ("src", "tests") for path in (root / folder).rglob("*.[ch]")]
+    unbounded = [str(path) for path in sources if re.search(UNBOUNDED, path.read_text(errors="replace"))]
+    assert not unbounded
+    users = [path.relative_to(root).as_posix() for path in sources if "<pcre2.h>" in path.read_text(errors="replace")]
+    assert users == ["src/base/regex.c"]
+
+
 def test_one_file_knows_rocksdb(tree):
     assert users_of_rocksdb(tree) == ["src/store/kv/kv.c"]
     (tree / "src" / "store" / "bad.c").write_text("#include <rocksdb/c.h>\n")

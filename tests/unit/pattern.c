@@ -1,7 +1,9 @@
 #include "crawl/rules/pattern.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "allocations.h"
 #include "unit.h"
@@ -147,6 +149,137 @@ static void hostile_globs_end(void **state) {
     assert_false(pattern_glob(bytes_of(pattern, sizeof pattern), bytes_of(text, sizeof text)));
 }
 
+/* Signs that PCRE2 and glibc read differently: old job files mean what they meant. */
+static void regular_expressions_are_those_of_posix(void **state) {
+    (void)state;
+    assert_true(matches("re:[[:digit:]]+[[:alpha:]]", "http://a/1b"));
+    assert_false(matches("re:[[:upper:]]", "http://a/1b"));
+    assert_true(matches("re:^http://a/[\\d]$", "http://a/d")); /* in brackets: '\\' or d */
+    assert_false(matches("re:^http://a/[\\d]$", "http://a/7"));
+    assert_true(matches("re:^http://a/\\d$", "http://a/d"));
+    assert_false(matches("re:^http://a/\\d$", "http://a/7"));
+    assert_true(matches("re:^http://a/[]x]$", "http://a/]"));
+    assert_true(matches("re:^http://a/[^]x]$", "http://a/y"));
+    assert_false(matches("re:^http://a/[^]x]$", "http://a/]"));
+    assert_true(matches("re:[a\\]", "http://a/"));
+    assert_true(matches("re:\\<foo\\>", "http://a/foo/b"));
+    assert_false(matches("re:\\<foo\\>", "http://a/foot/b"));
+    assert_true(matches("re:\\.pdf$", "http://a/b.pdf"));
+    assert_false(matches("re:\\.pdf$", "http://a/b.pdf\n"));
+    assert_true(matches("re:a.b", "http://x/a\nb"));
+    assert_true(matches("re:x\\?y{2,3}z{", "http://a/x?yyz{"));
+    assert_true(matches("re:(|a)b", "http://a/b"));
+    assert_true(matches("re:\\w\\W\\s\\S", "http://a/ab/ c"));
+    refuses("re:(?i)abc", ERR_INVALID);
+    refuses("re:(*ACCEPT)", ERR_INVALID);
+    refuses("re:a*+b", ERR_INVALID);
+    refuses("re:a**", ERR_INVALID);
+    assert_true(matches("re:\\(?abc", "http://a/abc"));
+}
+
+static uint64_t cpu_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* Each for URLs of 2 KiB, for which a pattern without a bound would take seconds to years. "[XY]" and not
+ * "X", without which PCRE2 need not begin. */
+static void hostile_regular_expressions_end(void **state) {
+    static const char *const hostile[] = {
+        "re:^.*[aceg].{60}[XY]",
+        "re:(a|aa)*[XY]",
+        "re:(a*)*[XY]",
+        "re:.*.*.*.*[XY]",
+        "re:[^XY]*[^XY]*[^XY]*[XY]",
+        "re:(.*a){20}[XY]",
+        "re:(a?){30}a{30}[XY]",
+        "re:a[^XY]*[XY]",
+        "re:(a|b|ab|ba|aab)*$[XY]",
+        "re:((a+)b?)+[XY]",
+        "re:(x|[aceg].{60})+[XY]",
+    };
+    static uint8_t url[2048];
+    (void)state;
+    memset(url, 'a', sizeof url);
+    memcpy(url, "http://a/", 9);
+    for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
+        struct pattern_list list;
+        pattern_list_init(&list);
+        add(&list, hostile[i]);
+        size_t before = mallinfo2().uordblks;
+        uint64_t begin_us = cpu_us();
+        for (int n = 0; n < 20; n++) {
+            assert_int_equal(pattern_list_find(&list, bytes_of(url, sizeof url)), PATTERN_NONE);
+        }
+        uint64_t each_us = (cpu_us() - begin_us) / 20;
+        print_message("%-24s %6ju us a URL, %ju times at its bound\n", hostile[i], (uintmax_t)each_us,
+                      (uintmax_t)pattern_list_limited(&list));
+        assert_in_range(each_us, 0, 200000);
+        assert_in_range(mallinfo2().uordblks - before, 0, 4096); /* nothing is kept */
+        pattern_list_done(&list);
+    }
+}
+
+static void a_match_beyond_its_bound_is_none_and_counted(void **state) {
+    static uint8_t url[4096];
+    struct pattern_list list;
+    (void)state;
+    memset(url, 'a', sizeof url);
+    url[sizeof url - 1] = 'X';
+    pattern_list_init(&list);
+    add(&list, "re:(a|aa)*Y|X$");
+    assert_int_equal(pattern_list_limited(&list), 0);
+    assert_int_equal(pattern_list_find(&list, BYTES("http://b/X")), 0);
+    assert_int_equal(pattern_list_limited(&list), 0);
+    assert_int_equal(pattern_list_find(&list, bytes_of(url, sizeof url)), PATTERN_NONE);
+    assert_int_equal(pattern_list_limited(&list), 1);
+    pattern_list_done(&list);
+}
+
+/* What people write, over long URLs: never at its bound. */
+static void usual_regular_expressions_stay_within_their_bounds(void **state) {
+    static const char *const usual[] = {
+        "re:/20[0-9]{2}/.+[?&]print=",
+        "re:[?&](utm_[a-z]+|sid|session)=",
+        "re:^https?://([a-z0-9-]+\\.)*example\\.org/",
+        "re:\\.(jpg|png|gif)$",
+        "re:^.*/calendar/.*$",
+        "re:(/[^/]+)\\?.*",
+        "re:^https://a(/[a-z]+)*/print$",
+    };
+    static char url[8192];
+    (void)state;
+    size_t size = (size_t)snprintf(url, sizeof url, "https://a/2024/");
+    while (size < sizeof url - 64) {
+        size += (size_t)snprintf(url + size, sizeof url - size, "section/page-%zu/", size);
+    }
+    struct pattern_list list;
+    pattern_list_init(&list);
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        add(&list, usual[i]);
+        pattern_list_find(&list, bytes_of(url, size));
+        pattern_list_find(&list, BYTES("https://www.example.org/2024/a?b=c&print=1"));
+    }
+    assert_int_equal(pattern_list_limited(&list), 0);
+    pattern_list_done(&list);
+}
+
+static void expressions_are_not_too_large_together(void **state) {
+    struct pattern_list list;
+    char text[64];
+    enum err err = ERR_OK;
+    (void)state;
+    pattern_list_init(&list);
+    for (unsigned i = 0; err == ERR_OK && i < PATTERNS_MAX; i++) {
+        snprintf(text, sizeof text, "re:([a-%c%u]x){900}", (char)('b' + i % 20), i);
+        err = pattern_list_add(&list, bytes_of_string(text), NULL);
+    }
+    assert_int_equal(err, ERR_LIMIT);
+    assert_in_range(list.code_size, 1, PATTERNS_CODE_SIZE_MAX);
+    pattern_list_done(&list);
+}
+
 static void fails_cleanly_without_memory(void **state) {
     (void)state;
     struct pattern_list list;
@@ -168,6 +301,11 @@ int main(void) {
         cmocka_unit_test(what_could_take_for_ever_is_refused),
         cmocka_unit_test(long_urls_match_nothing),
         cmocka_unit_test(hostile_globs_end),
+        cmocka_unit_test(regular_expressions_are_those_of_posix),
+        cmocka_unit_test(hostile_regular_expressions_end),
+        cmocka_unit_test(a_match_beyond_its_bound_is_none_and_counted),
+        cmocka_unit_test(usual_regular_expressions_stay_within_their_bounds),
+        cmocka_unit_test(expressions_are_not_too_large_together),
         cmocka_unit_test(fails_cleanly_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,6 +110,8 @@ static void count(struct trip *trip) {
     const struct fetch_result *result = trip->result;
     const struct stored *stored = &trip->stored;
     tally->done_count++;
+    tally->patterns_limited_count =
+        pattern_list_limited(&trip->campaign->include) + pattern_list_limited(&trip->campaign->exclude);
     trip->crawler->done_count++;
     tally->changed_count += trip->outcome.is_changed;
     tally->links_count += trip->links_found_count;

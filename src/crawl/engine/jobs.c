@@ -398,6 +398,9 @@ struct crawler *jobs_engine(struct jobs *jobs) {
 
 static void on_ended(void *context, struct campaign *campaign) {
     struct jobs *jobs = context;
+    if (campaign->tally.patterns_limited_count > 0) {
+        jobs_tell(jobs, campaign->name, "a pattern takes too long for some URLs, which then do not match it");
+    }
     jobs_tell(jobs, campaign->name, campaign->state == CAMPAIGN_ENDED ? "visit complete" : "limit reached");
 }
 

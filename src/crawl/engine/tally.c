@@ -98,6 +98,11 @@ static void put_left_out(const struct tally *tally, struct buf *out) {
     }
     put_part(out, &gap, tally->out_of_scope_count, "links out of scope");
     buf_put_string(out, gap[0] == ',' ? "\n" : "");
+    if (tally->patterns_limited_count > 0) {
+        buf_put_string(out, "  patterns    ");
+        put_counted(out, tally->patterns_limited_count,
+                    "times too slow for a URL, which then did not match\n");
+    }
 }
 
 static void put_failures(const struct tally *tally, struct buf *out) {
@@ -134,7 +139,8 @@ void tally_put_json(const struct tally *tally, struct json *json) {
                 {"found_before", tally->found_before_count}, {"received_bytes", tally->received_size},
                 {"document_bytes", tally->document_size}, {"saved_bytes", tally->saved_size},
                 {"links", tally->links_count}, {"out_of_scope", tally->out_of_scope_count},
-                {"robots_denied", tally->robots_denied_count});
+                {"robots_denied", tally->robots_denied_count},
+                {"patterns_limited", tally->patterns_limited_count});
     json_open(json, "statuses");
     for (size_t i = 0; i < TALLY_STATUSES_MAX; i++) {
         if (tally->statuses[i] > 0) {

@@ -41,6 +41,7 @@ struct tally {
     uint64_t saved_size;         /* of them: not stored again */
     uint64_t links_count;        /* found, in scope or not */
     uint64_t robots_denied_count;
+    uint64_t patterns_limited_count; /* a pattern would have taken too long for a URL, and did not match it */
     uint64_t statuses[TALLY_STATUSES_MAX];
     uint64_t errors[TALLY_ERRORS_MAX]; /* by -enum err */
     uint64_t traps[TRAP_REASONS_COUNT];

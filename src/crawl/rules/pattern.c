@@ -1,83 +1,66 @@
 #include "crawl/rules/pattern.h"
 
-#include <regex.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/regex.h"
+#include "crawl/rules/pattern_posix.h"
+
 enum {
-    REPETITIONS_MAX = 1000
-}; /* the product of all "{n}" of an expression: glibc copies the part n times */
+    STEPS_MAX = 2000000, /* about 25 ms: for each URL that is found */
+    DEPTH_MAX = 20000,   /* "(/[a-z]+)*" over the longest URL */
+    TRANSLATED_SIZE_MAX = 10 * PATTERN_SIZE_MAX,
+};
 
 struct pattern {
-    struct bytes text;  /* as it was added; owned */
-    bool is_regex;      /* else glob */
-    bool is_any_scheme; /* a glob that leaves "https://" out */
-    regex_t regex;
+    struct bytes text;   /* as it was added; owned */
+    bool is_any_scheme;  /* a glob that leaves "https://" out */
+    struct regex *regex; /* NULL: a glob */
 };
 
 void pattern_list_init(struct pattern_list *list) {
-    *list = (struct pattern_list){NULL, 0, 0};
+    *list = (struct pattern_list){.items = NULL};
 }
 
 void pattern_list_done(struct pattern_list *list) {
     for (size_t i = 0; i < list->count; i++) {
-        if (list->items[i].is_regex) {
-            regfree(&list->items[i].regex);
-        }
+        regex_free(list->items[i].regex);
         free((void *)list->items[i].text.data);
     }
     free(list->items);
+    free((void *)list->limited_count);
     pattern_list_init(list);
 }
 
-/* The larger bound of "{n}", "{n,}" or "{n,m}" behind the brace; 1 if it is something else. */
-static uint64_t repetitions(const char *text) {
-    uint64_t largest = 1;
-    while (byte_is_digit((uint8_t)*text)) {
-        char *end;
-        uint64_t bound = strtoul(text, &end, 10);
-        largest = bound > largest ? bound : largest;
-        text = *end == ',' ? end + 1 : end;
+static enum err compile_regex(struct pattern_list *list, struct pattern *pattern, struct bytes text,
+                              struct err_detail *detail) {
+    static const struct regex_rules rules = {
+        .is_posix = true, .steps_max = STEPS_MAX, .depth_max = DEPTH_MAX};
+    struct regex *regex = NULL;
+    struct buf translated;
+    buf_init(&translated, TRANSLATED_SIZE_MAX);
+    if (list->limited_count == NULL &&
+        (list->limited_count = calloc(1, sizeof *list->limited_count)) == NULL) {
+        return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
     }
-    return largest < 1 << 20 ? largest : 1 << 20;
+    enum err err = pattern_posix_put(text, &translated, detail);
+    err = err == ERR_OK ? regex_new(buf_bytes(&translated), &rules, &regex, detail) : err;
+    buf_done(&translated);
+    if (err == ERR_OK && list->code_size + regex_size(regex) > PATTERNS_CODE_SIZE_MAX) {
+        regex_free(regex);
+        return err_set(detail, ERR_LIMIT, "the regular expressions are too large together");
+    }
+    if (err == ERR_OK) {
+        pattern->regex = regex;
+        list->code_size += regex_size(regex);
+    }
+    return err;
 }
 
-static enum err check_regex(const char *text, struct err_detail *detail) {
-    uint64_t product = 1;
-    for (size_t i = 0; text[i] != '\0'; i++) {
-        if (text[i] == '\\' && byte_is_digit((uint8_t)text[i + 1])) {
-            return err_set_at(detail, ERR_INVALID, i, "back references are not supported");
-        }
-        if (text[i] == '{') {
-            product *= repetitions(text + i + 1);
-        }
-        if (product > REPETITIONS_MAX) {
-            return err_set_at(detail, ERR_INVALID, i, "its repetitions are more than %d together",
-                              REPETITIONS_MAX);
-        }
-        i += text[i] == '\\' && text[i + 1] != '\0' ? 1 : 0;
-    }
-    return ERR_OK;
-}
-
-static enum err compile_regex(struct pattern *pattern, const char *text, struct err_detail *detail) {
-    enum err err = check_regex(text, detail);
-    if (err != ERR_OK) {
-        return err;
-    }
-    int code = regcomp(&pattern->regex, text, REG_EXTENDED | REG_NOSUB);
-    if (code == 0) {
-        pattern->is_regex = true;
-        return ERR_OK;
-    }
-    char reason[128];
-    regerror(code, &pattern->regex, reason, sizeof reason);
-    return err_set(detail, code == REG_ESPACE ? ERR_MEMORY : ERR_INVALID, "%s", reason);
-}
-
-static enum err compile(struct pattern *pattern, struct err_detail *detail) {
+static enum err compile(struct pattern_list *list, struct pattern *pattern, struct err_detail *detail) {
     struct bytes text = pattern->text;
     if (bytes_starts_with(text, BYTES("re:"))) {
-        return compile_regex(pattern, (const char *)text.data + 3, detail);
+        return compile_regex(list, pattern, bytes_skip(text, 3), detail);
     }
     bool has_scheme = bytes_find(text, BYTES("://")) < text.size;
     pattern->is_any_scheme = !has_scheme && text.data[0] != '*';
@@ -112,13 +95,13 @@ enum err pattern_list_add(struct pattern_list *list, struct bytes text, struct e
     if (reserve(list) != ERR_OK) {
         return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
     }
-    char *copy = strndup((const char *)text.data, text.size); /* regcomp() wants its zero byte */
+    char *copy = strndup((const char *)text.data, text.size);
     if (copy == NULL) {
         return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
     }
     struct pattern *pattern = &list->items[list->count];
     *pattern = (struct pattern){.text = bytes_of(copy, text.size)};
-    enum err err = compile(pattern, detail);
+    enum err err = compile(list, pattern, detail);
     if (err != ERR_OK) {
         free(copy);
         return err;
@@ -168,17 +151,13 @@ bool pattern_glob(struct bytes glob, struct bytes text) {
     return g == glob.size;
 }
 
-/* POSIX knows only strings. */
-static bool regex_matches(const regex_t *regex, struct bytes url) {
-    char string[PATTERN_URL_SIZE_MAX + 1];
-    memcpy(string, url.data, url.size);
-    string[url.size] = '\0';
-    return regexec(regex, string, 0, NULL, 0) == 0;
-}
-
-static bool matches(const struct pattern *pattern, struct bytes url) {
-    if (pattern->is_regex) {
-        return regex_matches(&pattern->regex, url);
+static bool matches(const struct pattern_list *list, const struct pattern *pattern, struct bytes url) {
+    if (pattern->regex != NULL) {
+        enum regex_verdict verdict = regex_match(pattern->regex, url);
+        if (verdict == REGEX_LIMIT) {
+            atomic_fetch_add_explicit(list->limited_count, 1, memory_order_relaxed);
+        }
+        return verdict == REGEX_YES;
     }
     size_t scheme_end = bytes_find(url, BYTES("://"));
     if (pattern->is_any_scheme && scheme_end < url.size) {
@@ -192,11 +171,15 @@ int pattern_list_find(const struct pattern_list *list, struct bytes url) {
         return PATTERN_NONE;
     }
     for (size_t i = 0; i < list->count; i++) {
-        if (matches(&list->items[i], url)) {
+        if (matches(list, &list->items[i], url)) {
             return (int)i;
         }
     }
     return PATTERN_NONE;
+}
+
+uint64_t pattern_list_limited(const struct pattern_list *list) {
+    return list->limited_count == NULL ? 0 : atomic_load_explicit(list->limited_count, memory_order_relaxed);
 }
 
 struct bytes pattern_list_text(const struct pattern_list *list, size_t index) {
