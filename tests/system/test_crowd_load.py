@@ -14,7 +14,7 @@ import pytest
 
 from ringnodes import await_agreement, found, many, wait_for
 
-SERVE = ("--allow-private",)
+SERVE = ("--allow-private", "--allow-private-ring")
 
 # Larger, as 20 readers, 2,000 requests a second, 50 answers a second of the holder, 50 objects, for 20 s:
 # MNEMON_CROWD_LOAD=20,2000,50,50,20
