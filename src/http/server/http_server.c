@@ -164,9 +164,12 @@ static bool give_to_worker(struct http_request *request) {
     struct http_thread *thread = request->connection->thread;
     request->job =
         (struct pool_job){.run = long_run, .context = request, .loop = &thread->loop, .done = long_done};
-    request->is_away = true;
-    request->is_away = pool_try(&thread->server->workers, &request->job);
-    return request->is_away;
+    request->is_away = true; /* before a worker looks */
+    if (!pool_try(&thread->server->workers, &request->job)) {
+        request->is_away = false;
+        return false;
+    }
+    return true;
 }
 
 void http_request_work(struct http_request *request) {
