@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/uninitialized.h"
+
 enum { BUF_CAPACITY_MIN = 64 };
 
 void buf_init(struct buf *buf, size_t size_max) {
@@ -76,7 +78,7 @@ enum err buf_put_string(struct buf *buf, const char *string) {
 }
 
 enum err buf_put_format(struct buf *buf, const char *format, ...) {
-    char text[256];
+    UNINITIALIZED char text[256];
     va_list arguments;
     va_start(arguments, format);
     int size = vsnprintf(text, sizeof text, format, arguments);

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/uninitialized.h"
+
 enum { PATH_SIZE_MAX = 4096 + 256, READ_SIZE = 64 << 10, DIRECTORY_MODE = 0700 };
 
 enum err whole_file_fail(const char *path, struct err_detail *detail) {
@@ -19,7 +21,7 @@ enum err whole_file_read(const char *path, struct buf *out, struct err_detail *d
     if (fd < 0) {
         return whole_file_fail(path, detail);
     }
-    uint8_t part[READ_SIZE];
+    UNINITIALIZED uint8_t part[READ_SIZE];
     ssize_t got = 1;
     enum err err = ERR_OK;
     while (err == ERR_OK && got > 0) {

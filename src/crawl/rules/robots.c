@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/uninitialized.h"
 #include "crawl/rules/robots_pattern.h"
 
 const char robots_agent[] = "mnemon";
@@ -405,8 +406,8 @@ static void robots_normalise_text(struct bytes path_and_query, enum robots_form 
 /* The deciding rule, or NULL; *ret_is_done is false if it took too long to find out. */
 static const struct robots_rule *robots_find_rule(const struct robots *robots, struct bytes path_and_query,
                                                   bool *ret_is_done) {
-    uint8_t closed[ROBOTS_PATH_SIZE_MAX];
-    uint8_t open[ROBOTS_PATH_SIZE_MAX];
+    UNINITIALIZED uint8_t closed[ROBOTS_PATH_SIZE_MAX];
+    UNINITIALIZED uint8_t open[ROBOTS_PATH_SIZE_MAX];
     struct robots_text closed_text = {.data = closed, .capacity = sizeof closed};
     struct robots_text open_text = {.data = open, .capacity = sizeof open};
     robots_normalise_text(path_and_query, ROBOTS_FORM_CLOSED, &closed_text);
