@@ -75,6 +75,23 @@ static void tell_recovery(const struct data *data, const struct instance_volume 
     fputc('\n', err);
 }
 
+/* Nor this: whoever reads an archive that lacks its newest captures must not take them for lost. */
+static void tell_read_only(const struct data *data, const struct instance_volume *volume) {
+    const struct volume_recovery *recovery = volume->recovery;
+    FILE *err = data->cli->err;
+    if (recovery == NULL || recovery->refuses == ERR_OK) {
+        return;
+    }
+    bool is_alone = instance_volumes_count(data->instance) == 1;
+    fprintf(err, "mnemon: the archive in %s is open for reading only: %s",
+            is_alone ? data->directory : volume->place, err_text(recovery->refuses));
+    if (recovery->missed_size > 0) {
+        fprintf(err, "; %ju bytes at the end of its segments are not indexed yet and not shown",
+                (uintmax_t)recovery->missed_size);
+    }
+    fputs(recovery->refuses == ERR_NO_SPACE ? "; make room and open it again\n" : "\n", err);
+}
+
 /* Each once: at the start, or at the end where it went down meanwhile. */
 static void tell_down(struct data *data) {
     for (size_t i = 0; i < instance_volumes_count(data->instance); i++) {
@@ -196,6 +213,7 @@ static int open_data(struct data *data, struct cli *cli, const char *option, con
         struct instance_volume volume;
         instance_volume(data->instance, i, &volume);
         tell_recovery(data, &volume);
+        tell_read_only(data, &volume);
     }
     if (!data->is_through_node) {
         tell_unlisted(data);

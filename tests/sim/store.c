@@ -264,6 +264,11 @@ static bool run_with_one_failure(uint64_t fail_after, enum err failure) {
     if (err != ERR_OK) {
         assert_int_equal(err, failure);
         assert_int_equal(open_world(world, &recovery), ERR_OK);
+    } else if (recovery.refuses != ERR_OK) { /* it can be read, and the next opening finds room */
+        assert_int_equal(recovery.refuses, ERR_NO_SPACE);
+        volume_close(world->volume);
+        assert_int_equal(open_world(world, &recovery), ERR_OK);
+        assert_int_equal(recovery.refuses, ERR_OK);
     }
     struct volume_writer *writer = volume_writer_new(world->volume);
     uint8_t body[BODY_SIZE];

@@ -50,6 +50,7 @@ const struct kv_options index_kv_options = {
     .memory_size_max = WRITE_BUFFER_SIZE,
     .log_size_max = 128 << 20,
     .open_files_max = 256,
+    .looks_for_room = true,
 };
 
 struct index {
@@ -125,7 +126,9 @@ static enum err index_read_serial(const struct index *index, uint64_t *ret_seria
     return err == ERR_OK ? ERR_OK : ERR_CORRUPT;
 }
 
-enum err index_open(const char *directory, struct index **ret_index, struct err_detail *detail) {
+/* ERR_OK for `why`: to write as well. */
+static enum err index_open_as(const char *directory, enum err why, struct index **ret_index,
+                              struct err_detail *detail) {
     struct index *index = calloc(1, sizeof *index);
     struct kv *kv = kv_new(directory, &index_kv_options);
     if (index == NULL || kv == NULL) {
@@ -136,7 +139,7 @@ enum err index_open(const char *directory, struct index **ret_index, struct err_
         return err_set(detail, ERR_MEMORY, "%s: %s", directory, err_text(ERR_MEMORY));
     }
     index->kv = kv;
-    enum err err = kv_open(kv, detail);
+    enum err err = why == ERR_OK ? kv_open(kv, detail) : kv_open_to_read(kv, why, detail);
     if (err == ERR_OK) {
         err = index_check_format(index, detail);
     }
@@ -152,6 +155,20 @@ enum err index_open(const char *directory, struct index **ret_index, struct err_
     }
     *ret_index = index;
     return ERR_OK;
+}
+
+enum err index_open(const char *directory, struct index **ret_index, struct err_detail *detail) {
+    return index_open_as(directory, ERR_OK, ret_index, detail);
+}
+
+enum err index_open_to_read(const char *directory, enum err why, struct index **ret_index,
+                            struct err_detail *detail) {
+    ASSERT(why != ERR_OK);
+    return index_open_as(directory, why, ret_index, detail);
+}
+
+enum err index_has_room(const char *directory, struct err_detail *detail) {
+    return kv_has_room(directory, detail);
 }
 
 void index_close(struct index *index) {

@@ -43,6 +43,13 @@ struct index_counts {
  * read all segments again. ERR_BUSY if somebody has it open, in this process or in another.
  */
 enum err index_open(const char *directory, struct index **ret_index, struct err_detail *detail) MUST_CHECK;
+
+/* The same for reading only, as kv_open_to_read(): commits are refused with the error `why`. */
+enum err index_open_to_read(const char *directory, enum err why, struct index **ret_index,
+                            struct err_detail *detail) MUST_CHECK;
+
+/* ERR_NO_SPACE: too little room to open it for writing, or to begin a new one. */
+enum err index_has_room(const char *directory, struct err_detail *detail) MUST_CHECK;
 void index_close(struct index *index);
 
 /* Remove all files of an index that is not open. ERR_OK if there is none. */

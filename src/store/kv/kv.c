@@ -1,5 +1,6 @@
 #include "store/kv/kv.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,6 +18,7 @@
 
 static const off_t LOG_ROOM_SIZE = 256 << 10; /* it gets errors only: some lines in a bad year */
 static const off_t ROOM_SIZE = 8 << 20;       /* for what an opening writes */
+static const uint64_t OPENING_SIZE = 2 << 20; /* the same of an index, whose log is counted by itself */
 static const uint64_t MEND_PAUSE_US = 1000 * 1000;
 
 enum {
@@ -216,6 +219,36 @@ static enum err kv_check_room(const struct kv *kv, struct err_detail *detail) {
     return number == 0 ? ERR_OK : kv_system_failed(kv, number, detail);
 }
 
+/* Of its log; 0 if there is no such directory. */
+static uint64_t kv_log_size(const char *directory) {
+    uint64_t size = 0;
+    DIR *listing = opendir(directory);
+    if (listing == NULL) {
+        return 0;
+    }
+    for (struct dirent *entry = readdir(listing); entry != NULL; entry = readdir(listing)) {
+        struct stat status;
+        if (bytes_ends_with(bytes_of_string(entry->d_name), BYTES(".log")) &&
+            fstatat(dirfd(listing), entry->d_name, &status, 0) == 0) {
+            size += (uint64_t)status.st_size;
+        }
+    }
+    closedir(listing);
+    return size;
+}
+
+enum err kv_has_room(const char *directory, struct err_detail *detail) {
+    struct statvfs status;
+    if (statvfs(directory, &status) != 0) {
+        return ERR_OK; /* whoever opens it will see */
+    }
+    uint64_t free_size = (uint64_t)status.f_bavail * status.f_frsize;
+    if (free_size >= OPENING_SIZE + kv_log_size(directory)) {
+        return ERR_OK;
+    }
+    return err_set(detail, ERR_NO_SPACE, "%s: %s", directory, err_text(ERR_NO_SPACE));
+}
+
 /*
  * Debian's RocksDB has its assertions on, and one of them ends the process when its own log (DIR/LOG) is
  * written to again after the disk refused a line. So after each opening its log gets room of its own, if the
@@ -279,6 +312,9 @@ enum err kv_open(struct kv *kv, struct err_detail *detail) {
     if (err == ERR_OK && kv->options->asks_for_room) {
         err = kv_check_room(kv, detail);
     }
+    if (err == ERR_OK && kv->options->looks_for_room) {
+        err = kv_has_room(kv->directory, detail); /* RocksDB that fails half-way may end the process */
+    }
     if (err != ERR_OK) {
         return err;
     }
@@ -287,6 +323,17 @@ enum err kv_open(struct kv *kv, struct err_detail *detail) {
     pthread_rwlock_unlock(&kv->gate);
     if (err == ERR_OK) {
         atomic_store(&kv->write_err, ERR_OK);
+    }
+    return err;
+}
+
+enum err kv_open_to_read(struct kv *kv, enum err why, struct err_detail *detail) {
+    ASSERT(kv->database == NULL && why != ERR_OK);
+    pthread_rwlock_wrlock(&kv->gate);
+    enum err err = kv_open_inside(kv, true, detail);
+    pthread_rwlock_unlock(&kv->gate);
+    if (err == ERR_OK) {
+        kv_stop_writes(kv, why);
     }
     return err;
 }

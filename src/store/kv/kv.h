@@ -54,7 +54,8 @@ struct kv_options {
     size_t memory_size_max; /* newest entries of all families together; 0: what the families say */
     size_t log_size_max;    /* 0: as the memory is */
     int open_files_max;
-    bool asks_for_room; /* opened only if some megabytes can be written there */
+    bool asks_for_room;  /* opened only if some megabytes can be written there */
+    bool looks_for_room; /* opened for writing only if kv_has_room() */
 };
 
 /* Not open yet. The options are borrowed for good. NULL: out of memory. */
@@ -63,6 +64,18 @@ void kv_free(struct kv *kv); /* closes it */
 
 /* The directory is created if it is missing; its parent must exist. ERR_BUSY: somebody has it open. */
 enum err kv_open(struct kv *kv, struct err_detail *detail) MUST_CHECK;
+
+/*
+ * Open it for reading only, after kv_open() said why not for writing: the log is replayed in memory and no
+ * table is written. All writes are refused with that error; kv_mend() may end it. ERR_CORRUPT: there is none.
+ */
+enum err kv_open_to_read(struct kv *kv, enum err why, struct err_detail *detail) MUST_CHECK;
+
+/*
+ * ERR_NO_SPACE if less room is left than opening a database in this directory may take: its log becomes
+ * tables then. Asks the file system and writes nothing; the directory may be missing.
+ */
+enum err kv_has_room(const char *directory, struct err_detail *detail) MUST_CHECK;
 void kv_close(struct kv *kv); /* waits until no iterator is left; nothing happens if it is closed */
 bool kv_is_open(struct kv *kv);
 const char *kv_directory(const struct kv *kv);

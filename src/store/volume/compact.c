@@ -488,6 +488,10 @@ enum err compact_volume(struct volume *volume, unsigned dead_percent, struct com
                         struct err_detail *detail) {
     struct compact_report report = {0};
     uint32_t number = 0;
+    enum err refused = volume_refuses(volume, detail);
+    if (refused != ERR_OK) {
+        return refused;
+    }
     compact_retire_newest(volume, dead_percent);
     while ((number = compact_next_candidate(volume, number, dead_percent)) != 0) {
         enum err err = compact_number(volume, number, &report, detail);

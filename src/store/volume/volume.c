@@ -48,7 +48,11 @@ static enum err volume_open_index(struct volume *volume, bool is_rebuilding, str
     enum err err = is_rebuilding ? ERR_CORRUPT : index_open(directory, &volume->index, detail);
     if (err == ERR_CORRUPT || err == ERR_MISMATCH) { /* mismatch: of another version of mnemon */
         recovery->is_rebuilt = true;
-        err = index_destroy(directory, detail);
+        /* An index that can be read is better than none. */
+        err = is_rebuilding ? index_has_room(directory, detail) : ERR_OK;
+        if (err == ERR_OK) {
+            err = index_destroy(directory, detail);
+        }
         if (err == ERR_OK) {
             err = index_open(directory, &volume->index, detail);
         }
@@ -107,20 +111,66 @@ static enum err volume_prepare_to_write(struct volume *volume, struct err_detail
     return err == ERR_OK ? volume_start_committer(volume) : err;
 }
 
-static enum err volume_open_parts(struct volume *volume, struct volume_recovery *recovery,
-                                  struct err_detail *detail) {
-    bool is_mirrored = volume->config.is_mirrored;
-    enum err err = is_mirrored ? ERR_OK : volume_lock_directory(volume, detail);
-    if (err == ERR_OK) {
-        err = volume_open_index(volume, volume->config.is_rebuilding, recovery, detail);
-    }
+static enum err volume_open_to_write(struct volume *volume, struct volume_recovery *recovery,
+                                     struct err_detail *detail) {
+    enum err err = volume_open_index(volume, volume->config.is_rebuilding, recovery, detail);
     if (err == ERR_OK) {
         err = volume_open_segments(volume, recovery, detail);
     }
     if (err == ERR_OK) {
         err = volume_recover_all(volume, recovery, detail);
     }
-    return err == ERR_OK && !is_mirrored ? volume_prepare_to_write(volume, detail) : err;
+    return err == ERR_OK && !volume->config.is_mirrored ? volume_prepare_to_write(volume, detail) : err;
+}
+
+/* Give back what a failed opening has, up to the lock. */
+static void volume_close_parts(struct volume *volume) {
+    volume_close_segments(volume);
+    ledger_done(&volume->ledger);
+    volume->ledger = (struct ledger){0};
+    if (volume->index != NULL) {
+        index_close(volume->index);
+        volume->index = NULL;
+    }
+}
+
+/*
+ * The disk has no room for what opening writes: the index shows what it knows. What lies behind it in the
+ * segments, torn or whole, waits there for an opening that can enter it.
+ */
+static enum err volume_open_to_read(struct volume *volume, enum err why, struct volume_recovery *recovery,
+                                    struct err_detail *detail) {
+    volume->refuses = why;
+    volume->load.err = why;
+    *recovery = (struct volume_recovery){.refuses = why};
+    enum err err = index_open_to_read(volume->config.index_directory, why, &volume->index, detail);
+    if (err == ERR_OK) {
+        err = ledger_init(&volume->ledger, volume->index);
+    }
+    if (err == ERR_OK) {
+        err = volume_open_segments(volume, recovery, detail);
+    }
+    if (err == ERR_OK && volume->segments_count == 0) {
+        return ERR_NOT_FOUND; /* nothing to read: it was to be made */
+    }
+    return err == ERR_OK ? volume_leave_missed(volume, &recovery->missed_size) : err;
+}
+
+static enum err volume_open_parts(struct volume *volume, struct volume_recovery *recovery,
+                                  struct err_detail *detail) {
+    bool is_mirrored = volume->config.is_mirrored;
+    enum err err = is_mirrored ? ERR_OK : volume_lock_directory(volume, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = volume_open_to_write(volume, recovery, detail);
+    bool may_be_read = (err == ERR_NO_SPACE || err == ERR_PERMISSION) && !is_mirrored;
+    if (!may_be_read || volume->config.is_rebuilding) {
+        return err;
+    }
+    volume_close_parts(volume);
+    enum err opened = volume_open_to_read(volume, err, recovery, NULL);
+    return opened == ERR_OK ? ERR_OK : err; /* the first one says what has to be done */
 }
 
 enum err volume_open(const struct volume_config *config, struct volume **ret_volume,
@@ -154,16 +204,12 @@ enum err volume_open(const struct volume_config *config, struct volume **ret_vol
 void volume_close(struct volume *volume) {
     volume_stop_committer(volume);
     ASSERT(volume->items_taken_count == 0);
-    volume_close_segments(volume);
-    ledger_done(&volume->ledger);
+    volume_close_parts(volume);
     if (volume->has_dictionary) {
         dictionary_done(&volume->dictionary);
     }
     buf_done(&volume->dictionary_raw);
     encoders_done(&volume->encoders);
-    if (volume->index != NULL) {
-        index_close(volume->index);
-    }
     if (volume->lock_file.vfs != NULL) {
         vfs_close(&volume->lock_file);
     }

@@ -13,6 +13,10 @@
  * Opening a volume repairs what a crash left: a torn record at the end is cut off, records that the index
  * missed are read again. A damaged or missing index is rebuilt from the segments.
  *
+ * If the disk is full, or may not be written to, the volume is opened for reading only: what is indexed is
+ * read, nothing is repaired, no file is changed, and every write is refused with the error of that moment.
+ * The next opening that finds room makes up for it.
+ *
  * A mirrored volume holds the segments of another node (docs/decisions/0013-collections.md): it is only read.
  * Its files are never cut, written or removed, nothing in them is believed without its digest, and it grows
  * when volume_extend() is told where newer files are. It has no committer: no writer may be made of it.
@@ -81,6 +85,8 @@ struct volume_recovery {
     uint64_t cut_size;              /* torn bytes cut off */
     uint64_t damaged_count;         /* places that are no record, with good ones behind */
     bool is_rebuilt;                /* the whole index was */
+    enum err refuses;               /* not ERR_OK: it is open for reading only, and this is why */
+    uint64_t missed_size;           /* then: of what the index does not know, so nobody sees it */
     char damage[ERR_TEXT_SIZE_MAX]; /* what is wrong with the first of them; of a mirrored volume only */
 };
 

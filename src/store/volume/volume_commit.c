@@ -249,6 +249,11 @@ static size_t *commit_taken_count(struct volume *volume, const struct segment *s
     return segment == volume->active ? &volume->active_taken_count : &volume->next_taken_count;
 }
 
+enum err volume_refuses(const struct volume *volume, struct err_detail *detail) {
+    enum err err = volume->refuses;
+    return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
+}
+
 struct volume_item *volume_take_item(struct volume *volume) {
     pthread_mutex_lock(&volume->lock);
     struct volume_item *item = NULL;

@@ -30,7 +30,11 @@ static enum err mend_prepare_removal(struct volume_writer *writer, const struct 
                                      struct volume_item **ret_item, struct err_detail *detail) {
     struct volume *volume = writer->volume;
     struct volume_look look = {.generation = changes_now(&volume->changes), .is_there = true};
-    enum err err = index_find_block(volume->index, capture->digest, capture->block_number, &look.block);
+    enum err err = volume_refuses(volume, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = index_find_block(volume->index, capture->digest, capture->block_number, &look.block);
     if (err == ERR_OK) {
         err = look.block.references > 0 ? mend_look_for_capture(volume, capture) : ERR_NOT_FOUND;
     }
@@ -176,7 +180,10 @@ enum err volume_repair(struct volume_writer *writer, const struct key *key, cons
     struct document whole = *document;
     bool is_needed = true;
     bool is_repaired = false;
-    enum err err = ERR_OK;
+    enum err err = volume_refuses(writer->volume, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
     if (!whole.is_body_left_out) {
         whole.sum = NULL; /* from elsewhere: nobody's word is taken for it */
     }

@@ -207,6 +207,24 @@ static uint64_t recover_missed_size(const struct volume *volume, const struct in
     return size;
 }
 
+enum err volume_leave_missed(struct volume *volume, uint64_t *ret_size) {
+    struct index_position position;
+    enum err err = index_position(volume->index, &position);
+    if (err != ERR_OK) {
+        return err;
+    }
+    *ret_size = recover_missed_size(volume, &position);
+    while (volume->segments_count > 0 &&
+           volume->segments[volume->segments_count - 1]->number > position.segment) {
+        volume_remove_segment(volume, volume->segments[volume->segments_count - 1]);
+    }
+    struct segment *last = volume->segments_count > 0 ? volume->segments[volume->segments_count - 1] : NULL;
+    if (last != NULL && last->number == position.segment && last->size > position.offset) {
+        last->size = position.offset;
+    }
+    return ERR_OK;
+}
+
 enum err volume_recover(struct volume *volume, struct volume_recovery *report, struct err_detail *detail) {
     struct index_position position;
     enum err err = index_position(volume->index, &position);

@@ -88,6 +88,11 @@ static enum err segments_insert_segment(struct volume *volume, struct segment *t
     return err;
 }
 
+/* Another node's, or on a disk that is full: no file is changed or removed. */
+static bool segments_are_only_read(const struct volume *volume) {
+    return volume->config.is_mirrored || volume->refuses != ERR_OK;
+}
+
 /* The names of a directory that are segments'. */
 struct listing {
     struct volume *volume;
@@ -104,7 +109,7 @@ static enum err segments_open_file(struct volume *volume, const char *name, stru
         return ERR_MEMORY;
     }
     enum err err = segment_open(segment, config->vfs, config->directory, name, config->level,
-                                config->is_mirrored ? 0 : VFS_WRITE, detail);
+                                segments_are_only_read(volume) ? 0 : VFS_WRITE, detail);
     if (err != ERR_OK) {
         free(segment);
         return err;
@@ -148,7 +153,9 @@ static void segments_visit_name(void *context, const char *name) {
     }
     bool is_mirrored = listing->volume->config.is_mirrored;
     if (bytes_ends_with(bytes_of_string(name), BYTES(SEGMENT_TEMPORARY))) {
-        listing->err = is_mirrored ? ERR_OK : segments_remove_temporary(listing->volume, name);
+        listing->err = segments_are_only_read(listing->volume)
+                           ? ERR_OK
+                           : segments_remove_temporary(listing->volume, name);
     } else if (segment_parse_name(name, &number, &framing)) {
         listing->err = is_mirrored ? segments_open_of_mirrored(listing, name)
                                    : segments_open_one(listing->volume, name, listing->detail);
@@ -314,7 +321,7 @@ void volume_remove_segment(struct volume *volume, struct segment *take_segment) 
     volume->segments_count--;
     pthread_rwlock_unlock(&volume->segments_lock);
     segments_await_holders(take_segment);
-    if (!volume->config.is_mirrored) {
+    if (!segments_are_only_read(volume)) {
         enum err removed = segment_unlink(take_segment, volume->config.directory, false);
         (void)removed; /* opening the volume removes what a newer generation replaced */
     }

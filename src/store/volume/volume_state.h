@@ -96,6 +96,7 @@ struct volume {
     struct volume_config config;
     char mirrored_directory[SEGMENT_PATH_SIZE_MAX]; /* of a mirrored volume that was extended:
                                                        config.directory */
+    enum err refuses; /* not ERR_OK: it is only read, and has neither committer nor active segment */
     struct index *index;
     pthread_mutex_t ledger_lock; /* held for a whole group, by the committer or by a compaction */
     struct ledger ledger;        /* ledger_lock */
@@ -179,6 +180,10 @@ void volume_remove_segment(struct volume *volume, struct segment *take_segment);
 enum err volume_recover(struct volume *volume, struct volume_recovery *recovery,
                         struct err_detail *detail) MUST_CHECK;
 
+/* The same for a volume that is open for reading only: what the index missed, of this size, is as if it were
+ * not there, so that nobody takes a record that is torn for a damaged one. No file changes. */
+enum err volume_leave_missed(struct volume *volume, uint64_t *ret_size) MUST_CHECK;
+
 /* Something in a mirrored volume is refused, for this reason. */
 void volume_note_damage(struct volume_recovery *recovery, enum err err, const struct err_detail *detail);
 
@@ -198,6 +203,9 @@ void volume_stop_committer(struct volume *volume);
 void volume_roll(struct volume *volume);
 
 /* ---- its queue ---- */
+
+/* The error with which a volume that is open for reading only refuses all writers; else ERR_OK. */
+enum err volume_refuses(const struct volume *volume, struct err_detail *detail) MUST_CHECK;
 
 /* Wait for a free item; it is taken for volume->encoding. */
 struct volume_item *volume_take_item(struct volume *volume);

@@ -223,8 +223,12 @@ static enum err writer_fill(struct volume_writer *writer, const struct document 
 static enum err writer_prepare(struct volume_writer *writer, const struct document *document,
                                enum store_mode mode, struct volume_item **ret_item,
                                struct err_detail *detail) {
+    enum err err = volume_refuses(writer->volume, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
     struct volume_item *item = volume_take_item(writer->volume);
-    enum err err = writer_fill(writer, document, mode, item, detail);
+    err = writer_fill(writer, document, mode, item, detail);
     if (err == ERR_CORRUPT && document->is_body_left_out) {
         err = ERR_NOT_FOUND; /* what it would be a duplicate of is damaged: bring the body */
     } else if (err == ERR_CORRUPT && mode != STORE_FORCE_NEW) {
@@ -282,7 +286,11 @@ static enum err writer_prepare_deletion(struct volume_writer *writer, const stru
                                         struct volume_item **ret_item, struct err_detail *detail) {
     struct volume *volume = writer->volume;
     struct volume_look look = {.generation = changes_now(&volume->changes)};
-    enum err err = index_find_block(volume->index, key->digest, key->number, &look.block);
+    enum err err = volume_refuses(volume, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = index_find_block(volume->index, key->digest, key->number, &look.block);
     look.is_there = err == ERR_OK;
     if (err == ERR_NOT_FOUND || (err == ERR_OK && look.block.references <= 0)) {
         return err_set(detail, ERR_NOT_FOUND, "there is no such document");
