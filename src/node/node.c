@@ -321,6 +321,12 @@ static enum err start_http(struct node *node, struct err_detail *detail) {
     http_server_address(node->http, &address);
     err = node_file_write(config->directory, &address, clock_wall_us(config->clock), detail);
     node->has_file = err == ERR_OK;
+    if (err ==
+        ERR_NO_SPACE) { /* reading goes on; commands then cannot find the node, and say that it is busy */
+        node_file_remove(config->directory); /* it is of an earlier node */
+        node_note(node, "no space left on the disk: commands cannot find this node until it is restarted");
+        err = ERR_OK;
+    }
     return err;
 }
 
