@@ -6,10 +6,10 @@ SITE ?=
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := build
-.PHONY: help build run ring check test asan tsan fuzz bench format install clean packages-run packages-test
+.PHONY: help build run ring check test asan test-asan tsan fuzz bench format install clean packages-run packages-test
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | while IFS='	' read -r word text; do printf 'make %-9s %s\n' "$$word" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS='	' read -r word text; do printf 'make %-9s %s\n' "$$word" "$$text"; done
 
 packages-run:
 	@tools/install-packages run
@@ -37,6 +37,9 @@ test: packages-test ## install what is missing, build, run every test and check
 
 asan: packages-test ## the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/test asan
+
+test-asan: packages-test ## every system test against a program with sanitizers; for the night, takes an hour
+	@tools/test asan-system
 
 tsan: packages-test ## the unit tests under ThreadSanitizer
 	@tools/test tsan
