@@ -50,6 +50,61 @@ static void tells_an_absent_part_from_an_empty_one(void **state) {
     url_done(&url);
 }
 
+/* Every part of a URL without userinfo is as if it had been parsed without. */
+static void removes_user_and_password(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"http://user:secret@example.org:81/a/b?q=1#f", "http://example.org:81/a/b?q=1#f"},
+        {"https://user@example.org", "https://example.org/"},
+        {"https://:secret@[2001:db8::1]/?#", "https://[2001:db8::1]/?#"},
+        {"http://a@b:c@d@host/x@y", "http://host/x@y"},
+        {"http://@host/", "http://host/"},
+        {"http://:@host/", "http://host/"},
+        {"http://host/a@b", "http://host/a@b"},
+        {"other://user:secret@host", "other://host"},
+        {"mailto:user@host", "mailto:user@host"},
+        {"file:///user:x@host", "file:///user:x@host"},
+    };
+    struct url url;
+    struct url plain;
+    url_init(&url);
+    url_init(&plain);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        parse(&url, cases[i][0]);
+        parse(&plain, cases[i][1]);
+        url_remove_userinfo(&url);
+        assert_false(url_has_userinfo(&url));
+        assert_bytes_equal(url_href(&url), bytes_of_string(cases[i][1]));
+        assert_bytes_equal(url_scheme(&url), url_scheme(&plain));
+        assert_bytes_equal(url_host(&url), url_host(&plain));
+        assert_bytes_equal(url_path(&url), url_path(&plain));
+        assert_bytes_equal(url_query(&url), url_query(&plain));
+        assert_bytes_equal(url_fragment(&url), url_fragment(&plain));
+        assert_int_equal(url_has_query(&url), url_has_query(&plain));
+        assert_int_equal(url_has_fragment(&url), url_has_fragment(&plain));
+        assert_int_equal(url.port, plain.port);
+    }
+    assert_true(url_href_has_userinfo(BYTES("http://user:secret@example.org/")));
+    assert_true(url_href_has_userinfo(BYTES("https://user@example.org:81/")));
+    assert_false(url_href_has_userinfo(BYTES("http://example.org:81/user@x")));
+    assert_false(url_href_has_userinfo(BYTES("http:")));
+    assert_false(url_href_has_userinfo(BYTES("")));
+    parse(&url, "http://user:secret@example.org/a/b");
+    url_remove_userinfo(&url);
+    assert_int_equal(url_parse(&plain, BYTES("c?d"), &url, NULL), ERR_OK);
+    assert_bytes_equal(url_href(&plain), BYTES("http://example.org/a/c?d"));
+    url_done(&plain);
+    url_done(&url);
+}
+
+static void shows_no_password_of_a_broken_url(void **state) {
+    (void)state;
+    assert_bytes_equal(url_text_without_userinfo(BYTES("http://u:a/b@c@host:x/")), BYTES("host:x/"));
+    assert_bytes_equal(url_text_without_userinfo(BYTES("u@")), BYTES(""));
+    assert_bytes_equal(url_text_without_userinfo(BYTES("host:x/")), BYTES("host:x/"));
+    assert_bytes_equal(url_text_without_userinfo(BYTES("")), BYTES(""));
+}
+
 static void knows_kinds_of_hosts(void **state) {
     (void)state;
     static const struct {
@@ -458,6 +513,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gives_every_part),
         cmocka_unit_test(tells_an_absent_part_from_an_empty_one),
+        cmocka_unit_test(removes_user_and_password),
+        cmocka_unit_test(shows_no_password_of_a_broken_url),
         cmocka_unit_test(knows_kinds_of_hosts),
         cmocka_unit_test(knows_default_ports),
         cmocka_unit_test(serialises_origins),

@@ -660,6 +660,43 @@ enum err url_parse(struct url *url, struct bytes input, const struct url *base, 
     return err;
 }
 
+static void span_move(struct url_span *span, uint32_t count) {
+    if (span->from != 0) { /* 0: absent */
+        span->from -= count;
+        span->to -= count;
+    }
+}
+
+void url_remove_userinfo(struct url *url) {
+    if (url_has_userinfo(url)) {
+        uint32_t from = url->username.from;
+        uint32_t count = url->host.from - from; /* with '@' */
+        memmove(url->href.data + from, url->href.data + url->host.from, url->href.size - url->host.from);
+        buf_truncate(&url->href, url->href.size - count);
+        span_move(&url->host, count);
+        span_move(&url->path, count);
+        span_move(&url->query, count);
+        span_move(&url->fragment, count);
+    }
+    url->username = url->password = (struct url_span){0, 0};
+}
+
+bool url_href_has_userinfo(struct bytes href) {
+    struct bytes slashes = BYTES("://");
+    size_t at = bytes_find(href, slashes);
+    struct bytes rest = at < href.size ? bytes_skip(href, at + slashes.size) : bytes_of(NULL, 0);
+    return bytes_find_byte(rest, '@') < bytes_find_byte(rest, '/');
+}
+
+struct bytes url_text_without_userinfo(struct bytes text) {
+    for (size_t i = text.size; i > 0; i--) {
+        if (text.data[i - 1] == '@') {
+            return bytes_skip(text, i);
+        }
+    }
+    return text;
+}
+
 int32_t url_port_or_default(const struct url *url) {
     return url->port != URL_PORT_NONE ? url->port : schemes[url->scheme_type].port;
 }

@@ -72,6 +72,21 @@ void url_done(struct url *url);
 MUST_CHECK enum err url_parse(struct url *url, struct bytes input, const struct url *base,
                               struct err_detail *detail);
 
+/*
+ * Drop user and password, in place. A URL that is stored, listed, sent to other nodes or used as a base must
+ * not have them: whoever sees the URL would see the password.
+ */
+void url_remove_userinfo(struct url *url);
+
+/* Of the href of a web URL, as url_parse() left it: without parsing it again. */
+bool url_href_has_userinfo(struct bytes href);
+
+/*
+ * What of a text may be shown if it is no URL: that behind the last '@', or all of it without one. A password
+ * may be before it, wherever the text is broken.
+ */
+struct bytes url_text_without_userinfo(struct bytes text);
+
 /* Append "https://example.com:8080", or "null" if the standard says that the origin is opaque. */
 enum err url_put_origin(const struct url *url, struct buf *out);
 
@@ -96,6 +111,10 @@ static inline struct bytes url_username(const struct url *url) {
 
 static inline struct bytes url_password(const struct url *url) {
     return url_slice(url, url->password);
+}
+
+static inline bool url_has_userinfo(const struct url *url) {
+    return url_username(url).size > 0 || url_password(url).size > 0;
 }
 
 static inline struct bytes url_host(const struct url *url) {
