@@ -8,6 +8,7 @@
  *      --hold-ms N               stay with idle connections at the end (0), then print the statistics
  *      --quiet                   only the statistics at the end
  *      --nameserver ADDRESS  --allow-private  --refuse-bad-certificates  --header LINE  --proxy URL
+ *      --login URL               with user and password, for its origin
  *      --user-agent TEXT  --directory DIR  --body-max N  --dns-ms N  --connect-ms N  --first-byte-ms N
  * --stall-ms N
  *      --slow-ms N  --total-ms N  --ttl-ms N
@@ -20,6 +21,7 @@
 #include <sys/resource.h>
 
 #include "crawl/fetch/fetch.h"
+#include "crawl/fetch/logins.h"
 #include "net/dns.h"
 
 enum { LINES_MAX = 1 << 20, HEADERS_MAX = 16, LANES_MAX = 1 << 14 };
@@ -40,6 +42,7 @@ struct program {
     struct dns_config dns_config;
     const char *headers[HEADERS_MAX + 1];
     size_t headers_count;
+    struct logins logins;
     char **lines;
     size_t lines_count;
     struct lane *lanes;
@@ -190,6 +193,18 @@ static bool take_option(struct program *program, const char *name, const char *v
     return false;
 }
 
+static void add_login(struct program *program, const char *text) {
+    struct url url;
+    struct err_detail detail = {0};
+    url_init(&url);
+    if (url_parse(&url, bytes_of_string(text), NULL, &detail) != ERR_OK ||
+        logins_add(&program->logins, &url, &detail) != ERR_OK) {
+        fprintf(stderr, "fetchlist: %s\n", detail.text);
+        exit(2);
+    }
+    url_done(&url);
+}
+
 static void read_options(struct program *program, int count, char **words) {
     program->lanes_count = 1;
     program->config.scratch_directory = "/tmp";
@@ -208,6 +223,9 @@ static void read_options(struct program *program, int count, char **words) {
         } else if (strcmp(name, "header") == 0 && program->headers_count < HEADERS_MAX) {
             program->headers[program->headers_count++] = value;
             i++;
+        } else if (strcmp(name, "login") == 0) {
+            add_login(program, value);
+            i++;
         } else if (take_option(program, name, value)) {
             i++;
         } else {
@@ -216,6 +234,7 @@ static void read_options(struct program *program, int count, char **words) {
         }
     }
     program->config.headers = program->headers;
+    program->config.logins = &program->logins;
     program->config.transfers_max = program->lanes_count;
 }
 
@@ -304,6 +323,7 @@ int main(int argc, char **argv) {
         free(program.lines[i]);
     }
     free(program.lines);
+    logins_done(&program.logins);
     free(program.lanes);
     return is_clean ? 0 : 1;
 }

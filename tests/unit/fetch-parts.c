@@ -86,17 +86,26 @@ static void ipv6_addresses_are_told_in_brackets(void **state) {
     fetch_hosts_done(&hosts);
 }
 
-static void expect_block(struct fetch_config config, struct fetch_request request, const char *expected) {
+/* What is recorded, and what is sent behind it. */
+static void expect_blocks(struct fetch_config config, struct fetch_request request, const char *login,
+                          const char *expected, const char *secret) {
     struct fetch_message message;
     struct buf block;
     struct err_detail detail;
+    size_t public_size = 0;
     buf_init(&block, FETCH_MESSAGE_BLOCK_SIZE_MAX);
     config.user_agent = config.user_agent != NULL ? config.user_agent : "me";
     assert_int_equal(fetch_message_init(&message, &config, &detail), ERR_OK);
-    assert_int_equal(fetch_message_put_block(&message, &request, NULL, &block), ERR_OK);
-    assert_bytes_equal(buf_bytes(&block), bytes_of_string(expected));
+    assert_int_equal(
+        fetch_message_put_block(&message, &request, bytes_of_string(login), &block, &public_size), ERR_OK);
+    assert_bytes_equal(bytes_slice(buf_bytes(&block), 0, public_size), bytes_of_string(expected));
+    assert_bytes_equal(bytes_skip(buf_bytes(&block), public_size), bytes_of_string(secret));
     buf_done(&block);
     fetch_message_done(&message);
+}
+
+static void expect_block(struct fetch_config config, struct fetch_request request, const char *expected) {
+    expect_blocks(config, request, "", expected, "");
 }
 
 #define ENCODINGS "Accept-Encoding: gzip, deflate, br, zstd"
@@ -113,6 +122,82 @@ static void puts_own_headers_in_place_of_the_usual_ones(void **state) {
     config.headers = (const char *const[]){"Accept-Encoding: identity", NULL};
     expect_block(config, request,
                  "Accept: image/*\r\nUser-Agent: me\r\nAccept-Encoding: identity\r\nIf-None-Match: \"x\"");
+}
+
+static void sends_secrets_that_are_not_recorded(void **state) {
+    (void)state;
+    struct fetch_config config = {0};
+    struct fetch_request request = {.if_none_match = BYTES("\"x\"")};
+    const char *usual = "Accept: */*\r\n" ENCODINGS "\r\nUser-Agent: me\r\nX-A: b\r\nIf-None-Match: \"x\"";
+    config.headers =
+        (const char *const[]){"authorization: Bearer t", "X-A: b", "Proxy-Authorization: p", NULL};
+    expect_blocks(config, request, "", usual, "\r\nauthorization: Bearer t\r\nProxy-Authorization: p");
+    expect_blocks(config, request, "Basic eA==", usual, "\r\nAuthorization: Basic eA==");
+    config.headers = (const char *const[]){"X-A: b", NULL};
+    expect_blocks(config, request, "Basic eA==", usual, "\r\nAuthorization: Basic eA==");
+    assert_false(fetch_message_is_usual(&(struct fetch_request){0}, BYTES("Basic eA==")));
+    assert_true(fetch_message_is_usual(&(struct fetch_request){0}, bytes_of(NULL, 0)));
+}
+
+static enum err add_login(struct logins *logins, const char *text, struct err_detail *detail) {
+    struct url url;
+    url_init(&url);
+    enum err err = url_parse(&url, bytes_of_string(text), NULL, detail);
+    err = err == ERR_OK ? logins_add(logins, &url, detail) : err;
+    url_done(&url);
+    return err;
+}
+
+static void expect_login(const struct logins *logins, const char *text, const char *expected) {
+    struct url url;
+    url_init(&url);
+    assert_int_equal(url_parse(&url, bytes_of_string(text), NULL, NULL), ERR_OK);
+    assert_bytes_equal(logins_find(logins, &url), bytes_of_string(expected));
+    url_done(&url);
+}
+
+static void a_login_is_for_one_origin(void **state) {
+    (void)state;
+    struct logins logins;
+    struct err_detail detail = {0};
+    logins_init(&logins);
+    expect_login(NULL, "http://a.example/", "");
+    assert_int_equal(add_login(&logins, "http://a.example/", &detail), ERR_OK);
+    assert_int_equal(logins.count, 0);
+    assert_int_equal(add_login(&logins, "http://us%20er:p%40ss@A.example:80/x", &detail), ERR_OK);
+    assert_int_equal(add_login(&logins, "https://only@a.example/", &detail), ERR_OK);
+    assert_int_equal(add_login(&logins, "http://us%20er:p%40ss@a.example/again", &detail), ERR_OK);
+    assert_int_equal(logins.count, 2);
+    expect_login(&logins, "http://a.example/y?z", "Basic dXMgZXI6cEBzcw==");
+    expect_login(&logins, "http://other:one@a.example/", "Basic dXMgZXI6cEBzcw==");
+    expect_login(&logins, "https://a.example/", "Basic b25seTo=");
+    const char *const others[] = {"http://a.example:8080/", "http://b.a.example/", "http://example/",
+                                  "http://a.example./", "https://a.example:80/"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        expect_login(&logins, others[i], "");
+    }
+    assert_int_equal(add_login(&logins, "http://us%20er:hushhush@a.example/", &detail), ERR_INVALID);
+    assert_null(strstr(detail.text, "hushhush"));
+    logins_done(&logins);
+}
+
+static void too_many_or_too_long_logins_are_refused(void **state) {
+    (void)state;
+    struct logins logins;
+    struct err_detail detail = {0};
+    char text[LOGINS_TEXT_SIZE_MAX + 100];
+    logins_init(&logins);
+    snprintf(text, sizeof text, "http://%0*d@a/", LOGINS_TEXT_SIZE_MAX, 1);
+    assert_int_equal(add_login(&logins, text, &detail), ERR_LIMIT);
+    snprintf(text, sizeof text, "http://%0*d@a/", LOGINS_TEXT_SIZE_MAX - 1, 1);
+    assert_int_equal(add_login(&logins, text, &detail), ERR_OK);
+    for (unsigned i = 1; i < LOGINS_MAX; i++) {
+        snprintf(text, sizeof text, "http://u:p@h%u.example/", i);
+        assert_int_equal(add_login(&logins, text, &detail), ERR_OK);
+    }
+    assert_int_equal(add_login(&logins, "http://u:p@one.more/", &detail), ERR_LIMIT);
+    assert_int_equal(logins.count, LOGINS_MAX);
+    logins_done(&logins);
 }
 
 static void leaves_out_values_that_could_be_headers(void **state) {
@@ -162,6 +247,9 @@ int main(void) {
         cmocka_unit_test(forgets_hosts_that_nobody_uses),
         cmocka_unit_test(ipv6_addresses_are_told_in_brackets),
         cmocka_unit_test(puts_own_headers_in_place_of_the_usual_ones),
+        cmocka_unit_test(sends_secrets_that_are_not_recorded),
+        cmocka_unit_test(a_login_is_for_one_origin),
+        cmocka_unit_test(too_many_or_too_long_logins_are_refused),
         cmocka_unit_test(leaves_out_values_that_could_be_headers),
         cmocka_unit_test(refuses_headers_that_are_none),
     };

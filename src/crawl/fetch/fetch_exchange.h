@@ -12,6 +12,7 @@
 #include "base/scratch.h"
 
 struct dns;
+struct logins;
 
 enum { FETCH_IP_SIZE_MAX = 46, FETCH_HEAD_SIZE_MAX = 256 << 10 };
 
@@ -20,8 +21,9 @@ struct fetch_config {
     uv_loop_t *loop;
     struct dns *dns;
     const char *scratch_directory;
-    const char *user_agent;     /* (fetch_user_agent) */
-    const char *const *headers; /* "Name: value" of every request, ended by NULL; (none) */
+    const char *user_agent;      /* (fetch_user_agent) */
+    const char *const *headers;  /* "Name: value" of every request, ended by NULL; (none) */
+    const struct logins *logins; /* (none) sent to their own origins, recorded nowhere */
     const char *proxy;   /* http://, socks4a:// or socks5h://; (none). Names are then resolved by the proxy */
     bool allows_private; /* loopback, private and special addresses too */
     bool refuses_bad_certificates;
@@ -36,8 +38,8 @@ struct fetch_config {
 };
 
 /*
- * A user and password in the URL are sent as basic authentication. A value with control characters in it
- * could smuggle in another header; that header is left out.
+ * A user and password in the URL are not looked at: config.logins has those that are sent. A value with
+ * control characters in it could smuggle in another header; that header is left out.
  */
 struct fetch_request {
     struct bytes url;           /* http or https, normalised; copied */
@@ -69,7 +71,7 @@ struct fetch_result {
     struct err_detail detail;
     bool is_worth_retry; /* of a failure: a later try may go better */
     enum fetch_end end;
-    struct buf request;  /* as sent */
+    struct buf request;  /* as sent, but without Authorization and Proxy-Authorization */
     struct buf head;     /* of the final response, as received, with its empty line */
     struct scratch body; /* as received: chunks and content encodings stay */
     uint16_t status;

@@ -7,18 +7,13 @@
  *      Accept-Encoding: ...              that it is sent as it stands. It begins with Accept, or libcurl
  *      User-Agent: ...                   would add its own
  *      own headers
- *      Authorization, If-None-Match, If-Modified-Since
+ *      If-None-Match, If-Modified-Since
+ *      Authorization, Proxy-Authorization    last, so that what is recorded is the block without its end
  *
  * So what is sent is known without asking libcurl to report it, which would cost more than the request
  * itself. The tests hold it against what a server receives.
  */
 #include "crawl/fetch/fetch_state.h"
-
-#include <openssl/evp.h>
-
-#include "web/url/percent.h"
-
-enum { CREDENTIALS_SIZE_MAX = 1024 };
 
 const char fetch_user_agent[] = "Mozilla/5.0 (compatible; mnemon; web archive)";
 
@@ -69,7 +64,32 @@ static void message_put_line(struct buf *out, const char *name, struct bytes val
     buf_put(out, value);
 }
 
-static enum err put_rest(struct buf *rest, const struct fetch_config *config, struct err_detail *detail) {
+/* A record is read by others than the server: what lets somebody in there is not for them. */
+static bool message_is_secret(struct bytes name) {
+    return bytes_equal_ignore_case(name, BYTES("Authorization")) ||
+           bytes_equal_ignore_case(name, BYTES("Proxy-Authorization"));
+}
+
+static enum err message_put_own(struct fetch_message *message, const struct fetch_config *config,
+                                struct err_detail *detail) {
+    for (const char *const *header = config->headers; header != NULL && *header != NULL; header++) {
+        struct bytes text = bytes_of_string(*header);
+        enum err err = check_header(text, detail);
+        if (err != ERR_OK) {
+            return err;
+        }
+        if (!bytes_equal_ignore_case(name_of(text), BYTES("Accept"))) {
+            struct buf *out = message_is_secret(name_of(text)) ? &message->secrets : &message->rest;
+            buf_put(out, BYTES("\r\n"));
+            buf_put(out, bytes_trim(text));
+        }
+    }
+    return message->rest.err != ERR_OK ? message->rest.err : message->secrets.err;
+}
+
+static enum err put_rest(struct fetch_message *message, const struct fetch_config *config,
+                         struct err_detail *detail) {
+    struct buf *rest = &message->rest;
     const char *agent = config->user_agent != NULL ? config->user_agent : fetch_user_agent;
     if (http_has_controls(bytes_of_string(agent)) || bytes_trim(bytes_of_string(agent)).size == 0) {
         return err_set(detail, ERR_INVALID, "the user agent is empty or has control characters in it");
@@ -80,29 +100,21 @@ static enum err put_rest(struct buf *rest, const struct fetch_config *config, st
     if (find_own(config, "User-Agent") == NULL) {
         message_put_line(rest, "User-Agent", bytes_of_string(agent));
     }
-    for (const char *const *header = config->headers; header != NULL && *header != NULL; header++) {
-        struct bytes text = bytes_of_string(*header);
-        enum err err = check_header(text, detail);
-        if (err != ERR_OK) {
-            return err;
-        }
-        if (!bytes_equal_ignore_case(name_of(text), BYTES("Accept"))) {
-            buf_put(rest, BYTES("\r\n"));
-            buf_put(rest, bytes_trim(text));
-        }
-    }
-    return rest->err == ERR_OK ? ERR_OK : err_set(detail, rest->err, "the headers are too long");
+    enum err err = message_put_own(message, config, detail);
+    return err == ERR_OK || err == ERR_INVALID ? err : err_set(detail, err, "the headers are too long");
 }
 
 enum err fetch_message_init(struct fetch_message *message, const struct fetch_config *config,
                             struct err_detail *detail) {
-    const struct url *no_url = NULL;
+    struct bytes no_login = {NULL, 0};
     *message = (struct fetch_message){.accept = find_own(config, "Accept")};
     buf_init(&message->rest, FETCH_MESSAGE_BLOCK_SIZE_MAX / 2);
+    buf_init(&message->secrets, FETCH_MESSAGE_BLOCK_SIZE_MAX / 4);
     buf_init(&message->block, FETCH_MESSAGE_BLOCK_SIZE_MAX);
-    enum err err = put_rest(&message->rest, config, detail);
+    enum err err = put_rest(message, config, detail);
     if (err == ERR_OK) {
-        err = fetch_message_put_block(message, &(struct fetch_request){0}, no_url, &message->block);
+        err = fetch_message_put_block(message, &(struct fetch_request){0}, no_login, &message->block,
+                                      &message->public_size);
     }
     if (err != ERR_OK) {
         fetch_message_done(message);
@@ -112,16 +124,13 @@ enum err fetch_message_init(struct fetch_message *message, const struct fetch_co
 
 void fetch_message_done(struct fetch_message *message) {
     buf_done(&message->rest);
+    buf_done(&message->secrets);
     buf_done(&message->block);
 }
 
-static bool has_user(const struct url *url) {
-    return url != NULL && (url_username(url).size > 0 || url_password(url).size > 0);
-}
-
-bool fetch_message_is_usual(const struct fetch_request *request, const struct url *url) {
+bool fetch_message_is_usual(const struct fetch_request *request, struct bytes login) {
     return request->accept.size == 0 && request->if_none_match.size == 0 &&
-           request->if_modified_since.size == 0 && !has_user(url);
+           request->if_modified_since.size == 0 && login.size == 0;
 }
 
 static void put_condition(struct buf *block, const char *name, struct bytes value) {
@@ -131,25 +140,8 @@ static void put_condition(struct buf *block, const char *name, struct bytes valu
     }
 }
 
-static enum err put_authorization(struct buf *block, const struct url *url) {
-    struct buf plain;
-    uint8_t coded[CREDENTIALS_SIZE_MAX / 3 * 4 + 5];
-    buf_init(&plain, CREDENTIALS_SIZE_MAX);
-    percent_put_decoded(&plain, url_username(url));
-    buf_put_byte(&plain, ':');
-    percent_put_decoded(&plain, url_password(url));
-    enum err err = plain.err;
-    if (err == ERR_OK) {
-        int size = EVP_EncodeBlock(coded, plain.data, (int)plain.size);
-        buf_put(block, BYTES("\r\nAuthorization: Basic "));
-        err = buf_put(block, bytes_of(coded, (size_t)size));
-    }
-    buf_done(&plain);
-    return err;
-}
-
 enum err fetch_message_put_block(const struct fetch_message *message, const struct fetch_request *request,
-                                 const struct url *url, struct buf *block) {
+                                 struct bytes login, struct buf *block, size_t *ret_public_size) {
     struct bytes accept = bytes_trim(request->accept);
     bool is_asked =
         accept.size > 0 && accept.size <= FETCH_MESSAGE_VALUE_SIZE_MAX && !http_has_controls(accept);
@@ -160,15 +152,19 @@ enum err fetch_message_put_block(const struct fetch_message *message, const stru
         buf_put(block, is_asked ? accept : BYTES(ACCEPT));
     }
     buf_put(block, buf_bytes(&message->rest));
-    if (has_user(url)) {
-        enum err err = put_authorization(block, url);
-        if (err != ERR_OK) {
-            return err;
-        }
-    }
     put_condition(block, "If-None-Match", request->if_none_match);
     put_condition(block, "If-Modified-Since", request->if_modified_since);
-    return buf_string(block) != NULL ? ERR_OK : block->err;
+    size_t public_size = block->size;
+    if (login.size > 0) {
+        message_put_line(block, "Authorization", login); /* in place of an own one: two would contradict */
+    } else {
+        buf_put(block, buf_bytes(&message->secrets));
+    }
+    if (buf_string(block) == NULL) {
+        return block->err;
+    }
+    *ret_public_size = public_size;
+    return ERR_OK;
 }
 
 static void put_host(struct buf *out, const struct url *url) {

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "crawl/fetch/fetch.h"
+#include "crawl/fetch/logins.h"
 #include "http/message/chunked.h"
 #include "http/message/http_head.h"
 #include "net/dns.h"
@@ -57,7 +58,9 @@ enum {
 /* What all requests of an engine share. */
 struct fetch_message {
     struct buf block;   /* of a request without anything special, ended by a zero byte beyond its size */
+    size_t public_size; /* of the block: what is recorded of it */
     struct buf rest;    /* the block after the line of Accept */
+    struct buf secrets; /* own headers that no record may show; they end a block */
     const char *accept; /* from the own headers, or NULL */
 };
 
@@ -66,10 +69,13 @@ enum err fetch_message_init(struct fetch_message *message, const struct fetch_co
                             struct err_detail *detail) MUST_CHECK;
 void fetch_message_done(struct fetch_message *message);
 
-/* Whether message->block does, or fetch_message_put_block() must make one. */
-bool fetch_message_is_usual(const struct fetch_request *request, const struct url *url);
+/*
+ * Whether message->block does, or fetch_message_put_block() must make one. login: the value of Authorization
+ * (logins_find()), or empty. The first *ret_public_size bytes of the block may be recorded.
+ */
+bool fetch_message_is_usual(const struct fetch_request *request, struct bytes login);
 enum err fetch_message_put_block(const struct fetch_message *message, const struct fetch_request *request,
-                                 const struct url *url, struct buf *block) MUST_CHECK;
+                                 struct bytes login, struct buf *block, size_t *ret_public_size) MUST_CHECK;
 
 /* The path and query of the URL; all of it, without user and fragment, for a proxy. */
 enum err fetch_message_put_target(const struct url *url, bool is_for_proxy, struct buf *target) MUST_CHECK;
@@ -77,7 +83,7 @@ enum err fetch_message_put_target(const struct url *url, bool is_for_proxy, stru
 /* "http://example.org:8080" */
 enum err fetch_message_put_origin(const struct url *url, struct buf *origin) MUST_CHECK;
 
-/* The whole request. */
+/* The whole request, with as much of the block as may be recorded. */
 enum err fetch_message_put(struct bytes target, const struct url *url, struct bytes block,
                            struct buf *request) MUST_CHECK;
 

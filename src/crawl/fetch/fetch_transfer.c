@@ -485,21 +485,24 @@ static enum err set_request(struct fetch_transfer *transfer, const struct fetch_
     struct fetch_message *message = &transfer->fetch->message;
     const struct url *url = &transfer->url;
     struct buf *block = &message->block;
+    size_t public_size = message->public_size;
+    struct bytes login = logins_find(transfer->fetch->config.logins, url);
     bool is_for_proxy = transfer->fetch->config.proxy != NULL && url->scheme_type == URL_SCHEME_HTTP &&
                         transfer->fetch->is_proxy_http;
     enum err err = ERR_OK;
-    if (!fetch_message_is_usual(request, url)) {
+    if (!fetch_message_is_usual(request, login)) {
         block = &transfer->block;
         buf_clear(block);
-        err = fetch_message_put_block(message, request, url, block);
+        err = fetch_message_put_block(message, request, login, block, &public_size);
     }
     buf_clear(&transfer->origin);
     buf_clear(&transfer->target);
     err = err == ERR_OK ? fetch_message_put_origin(url, &transfer->origin) : err;
     err = err == ERR_OK ? fetch_message_put_target(url, is_for_proxy, &transfer->target) : err;
-    err = err == ERR_OK ? fetch_message_put(buf_bytes(&transfer->target), url, buf_bytes(block),
-                                            &transfer->result->request)
-                        : err;
+    struct bytes shown = bytes_slice(buf_bytes(block), 0, public_size);
+    err = err == ERR_OK
+              ? fetch_message_put(buf_bytes(&transfer->target), url, shown, &transfer->result->request)
+              : err;
     if (err != ERR_OK) {
         return fetch_transfer_fail(transfer, err, err == ERR_MEMORY, "the request: %s", err_text(err));
     }
@@ -678,6 +681,7 @@ enum err fetch_transfer_begin(struct fetch_transfer *transfer, const struct fetc
         const char *why = err != ERR_OK ? detail.text : "not a URL of the web";
         return fetch_transfer_fail(transfer, err != ERR_OK ? err : ERR_INVALID, false, "%s", why);
     }
+    url_remove_userinfo(&transfer->url);
     bool is_waiting = false;
     set_reach(transfer, request);
     err = set_request(transfer, request);
