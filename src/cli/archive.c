@@ -34,7 +34,8 @@ const struct archive_options archive_defaults = {
 
 /* ---- options to job ---- */
 
-static int read_seeds_file(struct cli *cli, const char *path, struct arena *arena, struct job *job) {
+static int read_seeds_file(struct cli *cli, const char *path, struct logins *logins, struct arena *arena,
+                           struct job *job) {
     FILE *file = cli_open_input(cli, path);
     if (file == NULL) {
         return CLI_FAILED;
@@ -50,7 +51,7 @@ static int read_seeds_file(struct cli *cli, const char *path, struct arena *aren
     enum err err = ferror(file) ? err_set(&detail, ERR_IO, "%s", strerror(errno)) : text.err;
     cli_close_input(cli, file);
     if (err == ERR_OK) {
-        err = job_add_seeds(job, buf_bytes(&text), arena, &detail);
+        err = job_add_seeds_of_person(job, buf_bytes(&text), logins, arena, &detail);
     }
     buf_done(&text);
     if (err != ERR_OK && detail.line > 0) {
@@ -81,7 +82,7 @@ static int take_patterns(struct cli *cli, const struct command *command, const s
 }
 
 int archive_make_job(struct cli *cli, const struct command *command, const struct archive_options *options,
-                     struct arena *arena, struct job *ret_job) {
+                     struct logins *logins, struct arena *arena, struct job *ret_job) {
     struct job job = {
         .scope = options->scope,
         .depth = options->depth,
@@ -109,13 +110,14 @@ int archive_make_job(struct cli *cli, const struct command *command, const struc
         status = take_patterns(cli, command, &options->exclude, "exclude", arena, &job.exclude);
     }
     for (size_t i = 0; i < cli->arguments_count && status == CLI_DONE; i++) {
-        enum err err = job_add_seeds(&job, bytes_of_string(cli->arguments[i]), arena, &detail);
+        struct bytes text = bytes_of_string(cli->arguments[i]);
+        enum err err = job_add_seeds_of_person(&job, text, logins, arena, &detail);
         if (err != ERR_OK) {
             status = cli_usage(cli, command, "%s", err_detail_text(&detail, err));
         }
     }
     if (status == CLI_DONE && options->seeds != NULL) {
-        status = read_seeds_file(cli, options->seeds, arena, &job);
+        status = read_seeds_file(cli, options->seeds, logins, arena, &job);
     }
     if (status == CLI_DONE && job.seeds.count == 0) {
         status = cli_usage(cli, command, "name at least one URL");
@@ -154,8 +156,8 @@ int archive_write_job(struct cli *cli, const char *data_directory, const struct 
 
 /* ---- the command ---- */
 
-static int run_campaign(struct cli *cli, const struct archive_options *options, struct data *data,
-                        const struct job *job) {
+static int run_campaign(struct cli *cli, const struct archive_options *options, const struct logins *logins,
+                        struct data *data, const struct job *job) {
     char name[JOB_NAME_SIZE_MAX];
     struct buf directory;
     struct campaign campaign;
@@ -170,7 +172,7 @@ static int run_campaign(struct cli *cli, const struct archive_options *options, 
             campaign.job.is_paused = false;
             status = options->explain != NULL
                          ? archive_explain(cli, options, data, &campaign, options->explain)
-                         : archive_run(cli, options, data, &campaign);
+                         : archive_run(cli, options, logins, data, &campaign);
             campaign_close(&campaign);
         }
     }
@@ -183,18 +185,21 @@ static int archive_main(struct cli *cli, const void *values) {
     struct arena arena;
     struct job job;
     struct data data;
+    struct logins logins;
+    logins_init(&logins);
     arena_init(&arena, TEXT_SIZE_MAX);
-    int status = archive_make_job(cli, &archive_command, options, &arena, &job);
+    int status = archive_make_job(cli, &archive_command, options, &logins, &arena, &job);
     if (status == CLI_DONE) {
         status = data_open_to_crawl(&data, cli, options->data,
                                     options->user_agent != NULL ? options->user_agent : fetch_user_agent,
                                     job.ignores_robots ? "ignore" : "classic");
         if (status == CLI_DONE) {
             instance_set_cache_size(data.instance, CACHE_SIZE);
-            status = run_campaign(cli, options, &data, &job);
+            status = run_campaign(cli, options, &logins, &data, &job);
             data_close(&data);
         }
     }
+    logins_done(&logins);
     arena_done(&arena);
     return status;
 }
@@ -281,6 +286,10 @@ const struct command archive_command = {
         "It is polite: it obeys robots.txt, sends a host one request at a time and pauses in between. Ctrl-C "
         "stops it cleanly; the same command then continues where it stopped. Once a site is complete, the "
         "command begins the next visit; unchanged documents are not stored again.\n\n"
+        "A user and password in a URL (https://USER:PASSWORD@example.org/) are sent to that scheme, host and "
+        "port only, and stored nowhere: give them again to continue. Other users of this computer may see "
+        "the command line; --seeds - reads the URL from standard input instead. What is fetched with them "
+        "is stored like every other page.\n\n"
         "  mnemon archive https://example.org/                    the whole host\n"
         "  mnemon archive https://example.org/docs/ --scope prefix\n"
         "  mnemon archive https://example.org/a.html --scope page  one page and everything it embeds\n"

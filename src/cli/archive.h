@@ -8,6 +8,7 @@
 #include "cli/data.h"
 #include "crawl/engine/campaign.h"
 #include "crawl/engine/job.h"
+#include "crawl/fetch/logins.h"
 
 struct archive_options {
     const char *data;
@@ -47,9 +48,10 @@ struct archive_options {
 extern const struct option archive_option_table[];
 extern const struct archive_options archive_defaults;
 
-/* The job that options and arguments describe; texts in the arena. CLI_DONE or the status after the error. */
+/* The job that options and arguments describe; texts in the arena. Users and passwords in its URLs go to the
+ * logins; without logins (NULL) such URLs are refused. CLI_DONE or the status after the error. */
 int archive_make_job(struct cli *cli, const struct command *command, const struct archive_options *options,
-                     struct arena *arena, struct job *ret_job);
+                     struct logins *logins, struct arena *arena, struct job *ret_job);
 
 /* DIR/jobs/NAME of the job, written there; DIR must be. is_for_node: a node runs it by itself; what was asked
  * for once it does not repeat. */
@@ -57,8 +59,8 @@ int archive_write_job(struct cli *cli, const char *data_directory, const struct 
                       struct buf *ret_directory, char name[JOB_NAME_SIZE_MAX]);
 
 /* Crawl to the end of the campaign, its limits or Ctrl-C; then the summary. Returns the exit status. */
-int archive_run(struct cli *cli, const struct archive_options *options, struct data *data,
-                struct campaign *campaign);
+int archive_run(struct cli *cli, const struct archive_options *options, const struct logins *logins,
+                struct data *data, struct campaign *campaign);
 
 /* Why the URL is or is not fetched. */
 int archive_explain(struct cli *cli, const struct archive_options *options, struct data *data,

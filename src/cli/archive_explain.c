@@ -173,9 +173,11 @@ int archive_explain(struct cli *cli, const struct archive_options *options, stru
     url_init(&explanation.url);
     enum err err = url_parse(&explanation.url, bytes_of_string(url), NULL, &detail);
     if (err != ERR_OK) {
+        struct bytes shown = url_text_without_userinfo(bytes_of_string(url));
         url_done(&explanation.url);
-        return cli_fail(cli, "\"%s\" is not a URL: %s", url, err_detail_text(&detail, err));
+        return cli_fail(cli, "\"%.*s\" is not a URL: %s", BYTES_ARG(shown), err_detail_text(&detail, err));
     }
+    url_remove_userinfo(&explanation.url);
     explanation.href = url_href(&explanation.url);
     if (url_has_fragment(&explanation.url)) {
         explanation.href = bytes_slice(explanation.href, 0, explanation.url.fragment.from - 1);

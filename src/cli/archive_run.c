@@ -20,6 +20,7 @@ enum {
 struct run {
     struct cli *cli;
     const struct archive_options *options;
+    const struct logins *logins;
     struct campaign *campaign;
     struct crawler *crawler;
     struct progress progress;
@@ -185,6 +186,21 @@ static void print_summary(struct run *run) {
     cli_write(run->cli, &out);
 }
 
+/* Passwords are kept by no job: whoever continues one must give them again. */
+static void tell_unauthorized(const struct run *run) {
+    uint64_t count = run->campaign->tally.statuses[401];
+    if (count == 0) {
+        return;
+    }
+    fprintf(run->cli->err,
+            run->logins->count > 0
+                ? "mnemon: %ju answers were 401: the user and password were not accepted, or are for another "
+                  "scheme, host or port\n"
+                : "mnemon: %ju answers were 401: the server wants a user and a password, which are not kept "
+                  "from earlier runs; give them as https://USER:PASSWORD@HOST/\n",
+            (uintmax_t)count);
+}
+
 static enum err open_crawler(struct run *run, struct data *data, const char *scratch_directory,
                              const char *const *headers, struct err_detail *detail) {
     const struct archive_options *options = run->options;
@@ -201,6 +217,7 @@ static enum err open_crawler(struct run *run, struct data *data, const char *scr
                 .scratch_directory = scratch_directory,
                 .user_agent = options->user_agent,
                 .headers = headers,
+                .logins = run->logins,
                 .proxy = options->proxy,
                 .allows_private = options->allow_private,
                 .refuses_bad_certificates = options->refuse_bad_certificates,
@@ -229,11 +246,12 @@ static void end_trips(struct run *run) {
     }
 }
 
-int archive_run(struct cli *cli, const struct archive_options *options, struct data *data,
-                struct campaign *campaign) {
+int archive_run(struct cli *cli, const struct archive_options *options, const struct logins *logins,
+                struct data *data, struct campaign *campaign) {
     struct run run = {
         .cli = cli,
         .options = options,
+        .logins = logins,
         .campaign = campaign,
         .started_us = clock_monotonic_us(cli->clock),
     };
@@ -252,6 +270,7 @@ int archive_run(struct cli *cli, const struct archive_options *options, struct d
         progress_finish(&run.progress);
         end_trips(&run);
         print_summary(&run);
+        tell_unauthorized(&run);
         if (jobs_write_state(campaign) != ERR_OK) {
             fprintf(cli->err, "mnemon: the state of %s could not be written\n", campaign->name);
         }

@@ -174,7 +174,7 @@ static int add_job(struct cli *cli, const struct data *data, const struct archiv
     char name[JOB_NAME_SIZE_MAX];
     arena_init(&arena, TEXT_SIZE_MAX);
     buf_init(&directory, DATA_PATH_SIZE_MAX);
-    int status = archive_make_job(cli, &job_command, options, &arena, &job);
+    int status = archive_make_job(cli, &job_command, options, NULL, &arena, &job);
     if (status == CLI_DONE && options->ring) {
         status = decree_add_job(cli, data, &job);
     } else if (status == CLI_DONE && (status = data_make_directory(data)) == CLI_DONE) {

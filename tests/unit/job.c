@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "crawl/fetch/logins.h"
 #include "unit.h"
 
 enum { ARENA_SIZE = 1 << 20 };
@@ -24,6 +25,35 @@ static void seeds_are_normalised(void **state) {
     assert_bytes_equal(job.seeds.items[0], BYTES("https://example.org/"));
     assert_bytes_equal(job.seeds.items[1], BYTES("http://a.example/x"));
     assert_bytes_equal(job.seeds.items[2], BYTES("https://b.example/z?q"));
+    arena_done(&arena);
+}
+
+static void seeds_have_no_user_and_no_password(void **state) {
+    (void)state;
+    char names[2][JOB_NAME_SIZE_MAX];
+    struct arena arena;
+    struct logins logins;
+    struct err_detail detail = {0};
+    struct bytes text = BYTES("http://user:hushhush@a.example/x\nhttp://a.example/y\n");
+    arena_init(&arena, ARENA_SIZE);
+    logins_init(&logins);
+    struct job dropped = job_of(&arena, "http://user:hushhush@a.example/x\nhttp://a.example/y\n");
+    struct job taken = {.depth = JOB_DEPTH_ANY};
+    struct job refused = {0};
+    assert_int_equal(job_add_seeds_of_person(&taken, text, &logins, &arena, &detail), ERR_OK);
+    assert_int_equal(logins.count, 1);
+    assert_bytes_equal(dropped.seeds.items[0], BYTES("http://a.example/x"));
+    assert_bytes_equal(taken.seeds.items[0], BYTES("http://a.example/x"));
+    job_name(&dropped, names[0]);
+    job_name(&taken, names[1]);
+    assert_string_equal(names[0], names[1]);
+    assert_int_equal(job_add_seeds_of_person(&refused, text, NULL, &arena, &detail), ERR_INVALID);
+    assert_null(strstr(detail.text, "hushhush"));
+    assert_non_null(strstr(detail.text, "mnemon archive"));
+    assert_int_equal(job_add_seeds(&refused, BYTES("http://user:hush/hush@a:x/"), &arena, &detail),
+                     ERR_INVALID);
+    assert_null(strstr(detail.text, "hush"));
+    logins_done(&logins);
     arena_done(&arena);
 }
 
@@ -152,6 +182,7 @@ static void a_mistake_in_the_file_is_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seeds_are_normalised),
+        cmocka_unit_test(seeds_have_no_user_and_no_password),
         cmocka_unit_test(what_is_no_web_url_is_refused_with_its_line),
         cmocka_unit_test(the_name_follows_from_what_belongs_to_the_job),
         cmocka_unit_test(names_that_lead_elsewhere_are_not_valid),

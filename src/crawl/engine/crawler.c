@@ -300,15 +300,16 @@ static enum turn take_turn(struct crawler *crawler, struct host *host) {
     if (url == NULL) {
         return TURN_EMPTY;
     }
+    /* Frontiers of older versions have URLs with passwords: such are neither fetched nor handed on. */
+    if (url_parse(&crawler->url, url->url, NULL, NULL) != ERR_OK || url_has_userinfo(&crawler->url)) {
+        crawler_give_up(crawler, campaign, url, FRONTIER_FAILED, (uint8_t)(TALLY_FAILED - ERR_INVALID));
+        return TURN_FREE;
+    }
     if (crawler_hand_on(campaign, url)) {
         return TURN_FREE;
     }
     if (pace_is_dead(&host->pace)) {
         crawler_give_up(crawler, campaign, url, FRONTIER_FAILED, TALLY_HOST_DEAD);
-        return TURN_FREE;
-    }
-    if (url_parse(&crawler->url, url->url, NULL, NULL) != ERR_OK) {
-        crawler_give_up(crawler, campaign, url, FRONTIER_FAILED, (uint8_t)(TALLY_FAILED - ERR_INVALID));
         return TURN_FREE;
     }
     if (crawler_is_barred(crawler, host) && crawler_bars_private(crawler, campaign)) {

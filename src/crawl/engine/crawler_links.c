@@ -83,6 +83,7 @@ static enum campaign_taking take_link(struct crawler *crawler, struct campaign *
     if (outgoing->url.size > FRONTIER_URL_SIZE_MAX || url_parse(url, outgoing->url, NULL, NULL) != ERR_OK) {
         return CAMPAIGN_REFUSED;
     }
+    url_remove_userinfo(url); /* an older node sends them */
     enum campaign_taking taking =
         campaign_take_link(campaign, url, outgoing->depth, outgoing->priority, &link);
     if (taking != CAMPAIGN_TAKEN) {

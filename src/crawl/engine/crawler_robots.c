@@ -40,6 +40,7 @@ void crawler_name_sitemaps(struct crawler *crawler, struct campaign *campaign, c
             !url_is_web(url)) {
             continue;
         }
+        url_remove_userinfo(url);
         campaign_name_sitemap(campaign, url_href(url));
         campaign_add_url(campaign, url, FRONTIER_SEED);
     }
@@ -175,6 +176,7 @@ static bool follow_redirect(struct crawler *crawler, struct trip *trip) {
                   url_parse(&crawler->url, buf_bytes(&trip->address), NULL, NULL) == ERR_OK &&
                   url_parse(&target, location, &crawler->url, NULL) == ERR_OK && url_is_web(&target);
     }
+    url_remove_userinfo(&target);
     struct trip *next = is_good ? crawler_take_trip(crawler, TRIP_ROBOTS, trip->host, trip->campaign) : NULL;
     if (next != NULL) {
         next->is_https = trip->is_https;

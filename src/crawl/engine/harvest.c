@@ -37,6 +37,7 @@ struct harvest {
     struct canon canon;
     struct url base;
     struct url target;
+    struct url bare; /* harvest_without_userinfo() */
     struct harvest_sink sink;
     struct buf key_from;
     struct buf key_to;
@@ -64,6 +65,7 @@ struct harvest *harvest_new(struct instance *instance, const struct identity *id
     canon_init(&harvest->canon);
     url_init(&harvest->base);
     url_init(&harvest->target);
+    url_init(&harvest->bare);
     buf_init(&harvest->key_from, INDEX_SURT_SIZE_MAX + 64);
     buf_init(&harvest->key_to, INDEX_SURT_SIZE_MAX + 64);
     bool is_good = content_init(&harvest->content) == ERR_OK;
@@ -86,6 +88,7 @@ void harvest_free(struct harvest *harvest) {
     canon_done(&harvest->canon);
     url_done(&harvest->base);
     url_done(&harvest->target);
+    url_done(&harvest->bare);
     buf_done(&harvest->key_from);
     buf_done(&harvest->key_to);
     buf_done(&harvest->attested);
@@ -126,13 +129,27 @@ static enum frontier_priority harvest_priority_of(const struct trip *trip, enum 
     }
 }
 
-/* Is it the job's? Then it goes with the trip to the frontier. url has no fragment that counts. */
+/* Links, redirects and sitemaps may name users and passwords, or inherit them from a <base>. NULL: no memory.
+ */
+static const struct url *harvest_without_userinfo(struct harvest *harvest, const struct url *url) {
+    if (!url_has_userinfo(url)) {
+        return url;
+    }
+    if (url_parse(&harvest->bare, url_href(url), NULL, NULL) != ERR_OK) {
+        return NULL;
+    }
+    url_remove_userinfo(&harvest->bare);
+    return &harvest->bare;
+}
+
+/* Is it the job's? Then it goes with the trip to the frontier, without user, password and fragment. */
 static void harvest_offer(struct harvest *harvest, const struct url *url, enum scope_via via) {
     struct trip *trip = harvest->trip;
     struct campaign *campaign = trip->campaign;
     struct scope_verdict verdict;
     trip->links_found_count++;
-    if (!campaign_check(campaign, url, via, trip->url->depth, &verdict)) {
+    url = harvest_without_userinfo(harvest, url);
+    if (url == NULL || !campaign_check(campaign, url, via, trip->url->depth, &verdict)) {
         trip->links_out_count++;
         return;
     }

@@ -6,7 +6,7 @@
 #include "base/sha256.h"
 #include "base/value.h"
 #include "base/whole_file.h"
-#include "web/url/url.h"
+#include "crawl/fetch/logins.h"
 
 enum { PATH_SIZE_MAX = 4096, DELAY_MAX_S = 24 * 3600, FILE_MODE = 0666 };
 
@@ -225,7 +225,33 @@ static enum err add_seed(struct job *job, struct bytes href, struct arena *arena
     return ERR_OK;
 }
 
-enum err job_add_seeds(struct job *job, struct bytes text, struct arena *arena, struct err_detail *detail) {
+/* What becomes of a user and a password in a seed. */
+enum seed_userinfo { SEED_USERINFO_DROPPED, SEED_USERINFO_REFUSED, SEED_USERINFO_TAKEN };
+
+static enum err job_settle_userinfo(struct url *url, enum seed_userinfo userinfo, struct logins *logins,
+                                    struct err_detail *detail) {
+    if (url_has_userinfo(url) && userinfo == SEED_USERINFO_REFUSED) {
+        return err_set(detail, ERR_INVALID,
+                       "a job that runs later keeps no user and no password; leave them out, or fetch it now "
+                       "with \"mnemon archive\"");
+    }
+    enum err err = userinfo == SEED_USERINFO_TAKEN ? logins_add(logins, url, detail) : ERR_OK;
+    url_remove_userinfo(url);
+    return err;
+}
+
+/* A text that could not be read may have a password anywhere before its last '@'. */
+static void job_blame_seed(struct bytes line, uint32_t line_number, enum err err, const char *why,
+                           struct err_detail *detail) {
+    struct bytes shown = url_text_without_userinfo(line);
+    err_set(detail, err, "%s%.*s: %s", shown.size < line.size ? "…@" : "", BYTES_ARG(shown), why);
+    if (detail != NULL) {
+        detail->line = line_number;
+    }
+}
+
+static enum err job_take_seeds(struct job *job, struct bytes text, enum seed_userinfo userinfo,
+                               struct logins *logins, struct arena *arena, struct err_detail *detail) {
     struct url url;
     struct bytes line;
     uint32_t line_number = 0;
@@ -241,17 +267,27 @@ enum err job_add_seeds(struct job *job, struct bytes text, struct arena *arena, 
         err = job->seeds.count < JOB_SEEDS_MAX
                   ? parse_seed(&url, line, &why)
                   : err_set(&why, ERR_LIMIT, "more than %d seeds", JOB_SEEDS_MAX);
+        if (err == ERR_OK) {
+            err = job_settle_userinfo(&url, userinfo, logins, &why);
+        }
         if (err != ERR_OK) {
-            err_set(detail, err, "%.*s: %s", BYTES_ARG(line), why.text);
-            if (detail != NULL) {
-                detail->line = line_number;
-            }
+            job_blame_seed(line, line_number, err, why.text, detail);
             break;
         }
         err = add_seed(job, url_href_without_fragment(&url), arena);
     }
     url_done(&url);
     return err;
+}
+
+enum err job_add_seeds(struct job *job, struct bytes text, struct arena *arena, struct err_detail *detail) {
+    return job_take_seeds(job, text, SEED_USERINFO_DROPPED, NULL, arena, detail);
+}
+
+enum err job_add_seeds_of_person(struct job *job, struct bytes text, struct logins *logins,
+                                 struct arena *arena, struct err_detail *detail) {
+    enum seed_userinfo userinfo = logins != NULL ? SEED_USERINFO_TAKEN : SEED_USERINFO_REFUSED;
+    return job_take_seeds(job, text, userinfo, logins, arena, detail);
 }
 
 /* ---- files ---- */

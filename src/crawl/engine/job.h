@@ -17,6 +17,8 @@
 #include "base/config.h"
 #include "base/err.h"
 
+struct logins;
+
 enum {
     JOB_SEEDS_MAX = 100000,
     JOB_NAME_SIZE_MAX = 96,
@@ -32,7 +34,7 @@ extern const char *const job_revisits[];
 
 /* Texts are the owner's; those of job_read() are in its arena. */
 struct job {
-    struct config_list seeds; /* absolute URLs */
+    struct config_list seeds; /* absolute URLs, without users and passwords */
     uint32_t scope;           /* enum scope_type */
     uint64_t depth;           /* of page links from the seeds */
     struct config_list include;
@@ -70,10 +72,18 @@ void job_put(const struct job *job, struct buf *buf);
 
 /*
  * Take seeds from a text of one URL per line; empty lines and those that begin with # do not count.
- * "example.org" is taken for "https://example.org/". What is no web URL is ERR_INVALID, with its line.
+ * "example.org" is taken for "https://example.org/". What is no web URL is ERR_INVALID, with its line. A user
+ * and password in a URL are dropped; the detail shows none.
  */
 enum err job_add_seeds(struct job *job, struct bytes text, struct arena *arena,
                        struct err_detail *detail) MUST_CHECK;
+
+/*
+ * The same, of what a person gave just now. Users and passwords go to the logins. Without logins (NULL) URLs
+ * that have them are refused: a job that runs later keeps none.
+ */
+enum err job_add_seeds_of_person(struct job *job, struct bytes text, struct logins *logins,
+                                 struct arena *arena, struct err_detail *detail) MUST_CHECK;
 
 /* From the job's directory. */
 enum err job_read(struct job *job, const char *directory, struct arena *arena,

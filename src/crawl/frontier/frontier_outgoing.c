@@ -24,6 +24,9 @@ static void outgoing_note_sent(struct frontier *frontier, uint64_t fingerprint) 
 
 void frontier_outgoing_put(struct frontier *frontier, const struct frontier_link *link, uint64_t fingerprint,
                            bool is_handed_on) {
+    if (url_href_has_userinfo(link->url)) {
+        return; /* from a frontier of an older version: no password leaves this node */
+    }
     bool was_sent = !is_handed_on && frontier_outgoing_was_sent(frontier, fingerprint);
     if (was_sent || map_get(&frontier->outgoing, outgoing_key_of(&fingerprint)) != NULL) {
         return; /* menus are on every page of a site */
@@ -49,8 +52,8 @@ void frontier_outgoing_forget_sent(struct frontier *frontier) {
 enum err frontier_outgoing_load(struct frontier *frontier, struct bytes key, struct bytes value) {
     struct frontier_outgoing link;
     enum err err = frontier_code_read_outgoing(key, value, &link);
-    if (err != ERR_OK) {
-        return err;
+    if (err != ERR_OK || url_href_has_userinfo(link.url)) {
+        return err; /* what is not in the map is not sent */
     }
     uint64_t fingerprint = seen_fingerprint(link.url, frontier->key);
     err = map_reserve(&frontier->outgoing, frontier->outgoing.count + 1);

@@ -107,7 +107,8 @@ static enum err add_urls(const json_t *value, struct arena *arena, struct job *j
     if (!json_is_string(value)) {
         return err_set(detail, ERR_INVALID, "url: a text is wanted");
     }
-    return job_add_seeds(job, bytes_of(json_string_value(value), json_string_length(value)), arena, detail);
+    struct bytes text = bytes_of(json_string_value(value), json_string_length(value));
+    return job_add_seeds_of_person(job, text, NULL, arena, detail);
 }
 
 /* The crawl would only find out when it opens the job. */

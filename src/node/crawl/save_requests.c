@@ -124,7 +124,7 @@ static enum err make_job(struct bytes url, struct arena *arena, struct job *job,
         .period_us = UINT64_C(3650) * 24 * 3600 * 1000000, /* it is removed long before */
     };
     struct err_detail reason = {0};
-    enum err err = job_add_seeds(job, url, arena, &reason);
+    enum err err = job_add_seeds_of_person(job, url, NULL, arena, &reason);
     if (err == ERR_OK && job->seeds.count != 1) {
         return err_set(detail, ERR_INVALID, "that is not one URL");
     }
