@@ -392,8 +392,10 @@ void proxy_exchange_begin(struct proxy_connection *connection, const struct prox
     exchange->is_head = bytes_equal(head->http.method, BYTES("HEAD"));
     bool is_get = exchange->is_head || bytes_equal(head->http.method, BYTES("GET"));
     bool is_question = is_get && head->framing.kind == HTTP_BODY_NONE && !head->wants_upgrade;
-    exchange->may_fall_back = is_question && proxy_substitute_suits(&head->http.fields);
-    exchange->is_public = is_question && url_username(url).size == 0 && url_password(url).size == 0 &&
+    /* Other nodes are asked by URL: one with a password is not shown to them. */
+    exchange->may_fall_back =
+        is_question && !url_has_userinfo(url) && proxy_substitute_suits(&head->http.fields);
+    exchange->is_public = is_question && !url_has_userinfo(url) &&
                           fields_find(&head->http.fields, BYTES("Cookie"), NULL) == NULL &&
                           fields_find(&head->http.fields, BYTES("Authorization"), NULL) == NULL;
     exchange->keeps_connection = head->keeps_connection;
