@@ -51,12 +51,18 @@ def fill(disk, room_size):
             os.posix_fallocate(file.fileno(), 0, size)
 
 
-def renew(disk, archive):
-    """The archive as it was, on a disk with room."""
+def drop_ballast(data):
+    (pathlib.Path(data) / "index" / "0" / "ballast").unlink(missing_ok=True)
+
+
+def renew(disk, archive, keeps_ballast=False):
+    """The archive as it was, on a disk with room; without the ballast that would make room on a full one."""
     for name in os.listdir(disk):
         path = disk / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.copytree(archive, disk / "data")
+    if not keeps_ballast:
+        drop_ballast(disk / "data")
     return str(disk / "data")
 
 
@@ -196,6 +202,7 @@ def test_serves_on_a_full_disk(mnemon, disk, archive):
     assert process.stdout.readline().startswith("serving")
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
+    drop_ballast(data)
     fill(disk, 0)
     process = serve(mnemon, data)
     try:
@@ -214,6 +221,28 @@ def test_serves_on_a_full_disk(mnemon, disk, archive):
 def test_an_index_is_not_thrown_away_without_room_for_a_new_one(mnemon, disk, archive):
     data = renew(disk, archive)
     wants = wants_of(mnemon, data)
+    drop_ballast(data)
     fill(disk, 0)
     assert mnemon("store", "reindex", "--data", data).returncode != 0
     assert lines(mnemon("list", "--data", data, "*")) == wants["list"]
+
+
+def test_the_ballast_is_given_up_for_a_repair_and_comes_back(mnemon, disk, warcs, tmp_path):
+    data = disk / "data"
+    assert mnemon("import", "--data", str(data), *warcs[1:]).returncode == 0
+    shutil.copytree(data, tmp_path / "behind")
+    assert mnemon("import", "--data", str(data), warcs[0]).returncode == 0
+    all_of_it = wants_of(mnemon, str(data))["list"]
+    shutil.copytree(data / "volumes", tmp_path / "behind" / "volumes", dirs_exist_ok=True)
+    for room_size in ROOMS:
+        here = renew(disk, tmp_path / "behind", keeps_ballast=True)
+        ballast = pathlib.Path(here) / "index" / "0" / "ballast"
+        assert ballast.stat().st_blocks * 512 >= 8 << 20
+        fill(disk, room_size)
+        listed = mnemon("list", "--data", here, "*")
+        assert listed.returncode == 0 and "repaired the archive" in listed.stderr, (room_size, listed.stderr)
+        assert READ_ONLY not in listed.stderr
+        assert lines(listed) == all_of_it
+        (disk / "filling").unlink()
+        assert lines(mnemon("list", "--data", here, "*")) == all_of_it
+        assert ballast.stat().st_blocks * 512 >= 8 << 20

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "store/disk/ballast.h"
 #include "store/volume/volume_state.h"
 
 enum { DIGEST_BITS_MAX = 8 * KEY_DIGEST_SIZE };
@@ -132,6 +133,15 @@ static void volume_close_parts(struct volume *volume) {
         index_close(volume->index);
         volume->index = NULL;
     }
+    if (volume->has_dictionary) {
+        dictionary_done(&volume->dictionary);
+        volume->has_dictionary = false;
+    }
+    buf_clear(&volume->dictionary_raw);
+    origins_free(volume->origins);
+    volume->origins = NULL;
+    block_cache_free(volume->blocks);
+    volume->blocks = NULL;
 }
 
 /*
@@ -164,6 +174,14 @@ static enum err volume_open_parts(struct volume *volume, struct volume_recovery 
         return err;
     }
     err = volume_open_to_write(volume, recovery, detail);
+    if (err == ERR_NO_SPACE && !is_mirrored && ballast_give_up(volume->config.index_directory)) {
+        volume_close_parts(volume);
+        *recovery = (struct volume_recovery){0};
+        err = volume_open_to_write(volume, recovery, detail);
+    }
+    if (err == ERR_OK && !is_mirrored) {
+        ballast_make(volume->config.index_directory);
+    }
     bool may_be_read = (err == ERR_NO_SPACE || err == ERR_PERMISSION) && !is_mirrored;
     if (!may_be_read || volume->config.is_rebuilding) {
         return err;
@@ -205,9 +223,6 @@ void volume_close(struct volume *volume) {
     volume_stop_committer(volume);
     ASSERT(volume->items_taken_count == 0);
     volume_close_parts(volume);
-    if (volume->has_dictionary) {
-        dictionary_done(&volume->dictionary);
-    }
     buf_done(&volume->dictionary_raw);
     encoders_done(&volume->encoders);
     if (volume->lock_file.vfs != NULL) {
@@ -220,8 +235,6 @@ void volume_close(struct volume *volume) {
     pthread_mutex_destroy(&volume->ledger_lock);
     recent_done(&volume->recent);
     pthread_rwlock_destroy(&volume->segments_lock);
-    origins_free(volume->origins);
-    block_cache_free(volume->blocks);
     free(volume);
 }
 
