@@ -74,6 +74,8 @@ static const struct option proxy_options[] = {
            "read settings from this file (mnemon.conf in the data directory); options override them"),
     OPTION(FLAG, struct proxy_options, serve.allow_private, "allow-private", NULL,
            "allow names that lead to private addresses, and offer pages from there like all others"),
+    OPTION(FLAG, struct proxy_options, serve.allow_private_ring, "allow-private-ring", NULL,
+           "let jobs of the ring archive from private addresses"),
     {0},
 };
 

@@ -161,6 +161,21 @@ static int read_limits(const struct cli *cli, const struct settings *settings, s
                                     err_detail_text(&detail, err));
 }
 
+/* What the operator should know about who can do what on this machine. */
+static void tell_privileges(const struct cli *cli, const struct data *data, const struct settings *settings) {
+    struct stat status;
+    if (geteuid() == 0) {
+        fprintf(cli->err, "running as root, which nothing here needs: --user NAME gives that up\n");
+    }
+    bool is_secret = settings->http_reads == SETTINGS_READS_TOKEN;
+    if (is_secret && stat(data->directory, &status) == 0 && (status.st_mode & S_IRWXO) != 0) {
+        fprintf(
+            cli->err,
+            "%s can be entered by all users of this machine, although reading needs a token: chmod 700 it\n",
+            data->directory);
+    }
+}
+
 static int run_node(struct cli *cli, const struct data *data, const struct serve_options *options,
                     const struct settings *settings) {
     struct mirror_limit down;
@@ -200,6 +215,7 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
         return cli_fail(cli, "%s", err_detail_text(&detail, err));
     }
     print_start(cli, node, data);
+    tell_privileges(cli, data, settings);
     node_await_signal();
     fprintf(cli->out, "stopping\n");
     fflush(cli->out);
@@ -235,21 +251,6 @@ static int become_user(struct cli *cli, const struct serve_options *options) {
     return CLI_DONE;
 }
 
-/* What the operator should know about who can do what on this machine. */
-static void tell_privileges(const struct cli *cli, const struct data *data, const struct settings *settings) {
-    struct stat status;
-    if (geteuid() == 0) {
-        fprintf(cli->err, "running as root, which nothing here needs: --user NAME gives that up\n");
-    }
-    bool is_secret = settings->http_reads == SETTINGS_READS_TOKEN;
-    if (is_secret && stat(data->directory, &status) == 0 && (status.st_mode & S_IRWXO) != 0) {
-        fprintf(
-            cli->err,
-            "%s can be entered by all users of this machine, although reading needs a token: chmod 700 it\n",
-            data->directory);
-    }
-}
-
 int serve_node(struct cli *cli, const struct serve_options *given) {
     struct data data;
     struct settings settings;
@@ -274,7 +275,6 @@ int serve_node(struct cli *cli, const struct serve_options *given) {
     }
     status = read_settings(cli, options, &data, &settings);
     if (status == CLI_DONE) {
-        tell_privileges(cli, &data, &settings);
         status = run_node(cli, &data, options, &settings);
         settings_done(&settings);
     }

@@ -51,7 +51,7 @@ def stop(process):
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
-    return err
+    return "".join(line for line in err.splitlines(True) if not line.startswith("running as root"))
 
 
 def get(url):
