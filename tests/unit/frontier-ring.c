@@ -138,6 +138,18 @@ static void outgoing_links_are_read_around_the_ring(void **state) {
     assert_string_equal(outgoing(fixture, 0, LINKS_MAX, 0, text), "");
 }
 
+static void no_password_goes_out(void **state) {
+    struct fixture *fixture = *state;
+    char text[TEXT_SIZE];
+    open_shared(fixture);
+    struct frontier_link link = numbered(text, 5, ROUTE_AWAY, true);
+    link.url = BYTES("http://user:secret@a.test/5");
+    frontier_add(fixture->frontier, &link, 1, NULL);
+    assert_int_equal(add_one(fixture, 4, ROUTE_AWAY, true), 0);
+    assert_int_equal(stat_of(fixture).outgoing_count, 1);
+    assert_string_equal(outgoing(fixture, URLS_COUNT, LINKS_MAX, 0, text), "4");
+}
+
 static void a_link_of_every_page_goes_out_once(void **state) {
     struct fixture *fixture = *state;
     char text[TEXT_SIZE];
@@ -440,6 +452,7 @@ int main(int count, char **arguments) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(outgoing_links_are_read_around_the_ring, make, destroy),
+        cmocka_unit_test_setup_teardown(no_password_goes_out, make, destroy),
         cmocka_unit_test_setup_teardown(a_link_of_every_page_goes_out_once, make, destroy),
         cmocka_unit_test_setup_teardown(what_is_known_or_went_out_is_settled, make, destroy),
         cmocka_unit_test_setup_teardown(reading_stops_where_the_buffer_is_full, make, destroy),
