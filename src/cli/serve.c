@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/serve.h"
+#include "cli/serve_confine.h"
 #include "node/group/group_files.h"
 #include "node/mirror/mirror_driver_rates.h"
 #include "node/node.h"
@@ -177,7 +178,7 @@ static void tell_privileges(const struct cli *cli, const struct data *data, cons
 }
 
 static int run_node(struct cli *cli, const struct data *data, const struct serve_options *options,
-                    const struct settings *settings) {
+                    const struct settings *settings, const struct confine_state *confined) {
     struct mirror_limit down;
     struct mirror_limit up;
     struct node_config config = {
@@ -188,6 +189,7 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
         .ring_token = options->token,
         .mirror_limit = &down,
         .mirror_upload_limit = &up,
+        .confined = *confined,
         .tell = serve_tell,
         .note = note,
         .context = cli,
@@ -251,6 +253,26 @@ static int become_user(struct cli *cli, const struct serve_options *options) {
     return CLI_DONE;
 }
 
+/* Confined first: all threads that are started then are. */
+static int serve_archive(struct cli *cli, const struct serve_options *options,
+                         const struct settings *settings) {
+    struct data data = {.cli = cli};
+    struct confine_state confined;
+    int status = data_find(&data, cli, options->data);
+    if (status == CLI_DONE) {
+        status = serve_confine(cli, data.directory, settings, &confined);
+    }
+    if (status == CLI_DONE) {
+        status = data_open(&data, cli, options->data, DATA_SERVE);
+    }
+    if (status != CLI_DONE) {
+        return status;
+    }
+    status = run_node(cli, &data, options, settings, &confined);
+    data_close(&data);
+    return status;
+}
+
 int serve_node(struct cli *cli, const struct serve_options *given) {
     struct data data;
     struct settings settings;
@@ -269,16 +291,14 @@ int serve_node(struct cli *cli, const struct serve_options *given) {
         return status;
     }
     node_take_signals(); /* before the archive starts its threads */
-    status = data_open(&data, cli, options->data, DATA_SERVE);
-    if (status != CLI_DONE) {
-        return status;
-    }
-    status = read_settings(cli, options, &data, &settings);
+    status = data_find(&data, cli, options->data);
     if (status == CLI_DONE) {
-        status = run_node(cli, &data, options, &settings);
+        status = read_settings(cli, options, &data, &settings);
+    }
+    if (status == CLI_DONE) {
+        status = serve_archive(cli, options, &settings);
         settings_done(&settings);
     }
-    data_close(&data);
     return status;
 }
 

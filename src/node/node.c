@@ -277,6 +277,8 @@ static enum err open_admin_pages(struct node *node) {
                 .routes_count = node->routes_count,
                 .admin = node->admin,
                 .search = node->search,
+                .has_confined_calls = config->confined.has_calls,
+                .confined_files = config->confined.files,
                 .clock = config->clock,
             },
         .title = title,

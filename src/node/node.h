@@ -18,6 +18,7 @@
 
 #include "base/address.h"
 #include "base/clock.h"
+#include "node/confine.h"
 #include "node/settings.h"
 #include "store/instance/instance.h"
 
@@ -35,6 +36,7 @@ struct node_config {
     const char *ring_token;
     const struct mirror_limit *mirror_limit; /* (none) node/mirror/mirror_driver.h; outlives the node */
     const struct mirror_limit *mirror_upload_limit; /* likewise */
+    struct confine_state confined;                  /* the process, for its status */
     bool has_proxy;                                 /* (node/proxy/proxy.h) */
     struct address proxy;
     void (*tell)(void *context, const char *name,

@@ -11,6 +11,7 @@ enum { FILE_SIZE_MAX = 1 << 20, ARENA_SIZE_MAX = 4 << 20 };
 static const char *const settings_reads[] = {"open", "token", NULL};
 static const char *const settings_parts[] = {"full", "query-only", "tunnel", "mute", NULL};
 static const char *const settings_offers[] = {"read", "kept", NULL};
+static const char *const settings_confines[] = {"no", "yes", "strict", NULL};
 const char *const settings_keeps[] = {"arc", "everything", NULL};
 
 /* Name, type, field, default, bounds or choices; docs/formats/config.md says what each means. */
@@ -71,6 +72,7 @@ static const struct config_key settings_keys[] = {
     SETTING("proxy.timeout", DURATION, proxy_timeout_us, "3 s", .min = 1000, .max = UINT64_C(60) * 1000000),
     SETTING("proxy.intercept", SWITCH, proxy_intercept, "no"),
     SETTING("proxy.archive", SWITCH, proxy_archive, "no"),
+    SETTING("node.confine", CHOICE, node_confine, "yes", .choices = settings_confines),
     SETTING("archive.title", TEXT, archive_title, "mnemon"),
     SETTING("store.cache", SIZE, store_cache, "512 MiB", .min = UINT64_C(1) << 20, .max = UINT64_C(1) << 40),
     SETTING("search.enabled", SWITCH, search_enabled, "yes"),

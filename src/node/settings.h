@@ -8,6 +8,7 @@
 
 enum settings_reads { SETTINGS_READS_OPEN, SETTINGS_READS_TOKEN };
 enum settings_offers { SETTINGS_OFFERS_READ, SETTINGS_OFFERS_KEPT };
+enum settings_confine { SETTINGS_CONFINE_NO, SETTINGS_CONFINE_YES, SETTINGS_CONFINE_STRICT };
 enum settings_keep { SETTINGS_KEEP_ARC, SETTINGS_KEEP_EVERYTHING };
 
 struct settings {
@@ -50,6 +51,7 @@ struct settings {
     uint64_t proxy_timeout_us;
     bool proxy_intercept;
     bool proxy_archive;
+    uint32_t node_confine; /* enum settings_confine */
     struct bytes archive_title;
     uint64_t store_cache;
     bool search_enabled;

@@ -163,6 +163,8 @@ void sample_take(const struct sample_sources *sources, bool asks_remote, struct 
         .at_us = clock_monotonic_us(sources->clock),
         .wall_us = clock_wall_us(sources->clock),
         .has_search = sources->search != NULL,
+        .has_confined_calls = sources->has_confined_calls,
+        .confined_files = sources->confined_files,
     };
     take_crawl(sources, ret_sample);
     take_store(sources, asks_remote, ret_sample, volumes);

@@ -45,6 +45,8 @@ struct sample {
     uint64_t cpu_us;
     uint64_t threads_count;
     uint64_t descriptors_count;
+    bool has_confined_calls;
+    uint32_t confined_files;
 };
 
 /* As of the last sample. */
@@ -61,7 +63,9 @@ struct sample_sources {
     struct http_server *http; /* NULL: not yet there */
     size_t routes_count;
     struct admin *admin;
-    struct search *search; /* or NULL */
+    struct search *search;   /* or NULL */
+    bool has_confined_calls; /* of the process, as the next: node/confine.h */
+    uint32_t confined_files; /* enum confine_files */
     const struct clock *clock;
 };
 

@@ -134,6 +134,8 @@ static void fill_rest(const struct sample *now, const struct sample *before, str
     add_real(status, "process.cpu_percent", sample_rate(now, before, now->cpu_us, before->cpu_us) / 10000, 1);
     add_count(status, "process.threads", now->threads_count);
     add_count(status, "process.descriptors", now->descriptors_count);
+    add_count(status, "process.confined_calls", now->has_confined_calls ? 1 : 0);
+    add_count(status, "process.confined_files", now->confined_files);
     if (!now->has_search) {
         return;
     }
