@@ -77,8 +77,25 @@ static enum err sync_parent(const char *path, struct err_detail *detail) {
     return err;
 }
 
+bool whole_file_is_special(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+static enum err write_special(const char *path, struct bytes bytes, struct err_detail *detail) {
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    enum err err = fd >= 0 && whole_file_write_all(fd, bytes) ? ERR_OK : whole_file_fail(path, detail);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return err;
+}
+
 enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode, struct err_detail *detail) {
     char part[PATH_SIZE_MAX];
+    if (whole_file_is_special(path)) {
+        return write_special(path, bytes, detail);
+    }
     if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part) {
         return err_set(detail, ERR_LIMIT, "the path is too long: %.180s", path);
     }

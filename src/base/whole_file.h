@@ -17,8 +17,12 @@
  */
 enum err whole_file_read(const char *path, struct buf *out, struct err_detail *detail) MUST_CHECK;
 
+/* A device or a pipe is written to as it is. */
 enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode,
                             struct err_detail *detail) MUST_CHECK;
+
+/* Is there a device, a pipe or a socket? Renaming a file over /dev/null would put an end to it. */
+bool whole_file_is_special(const char *path);
 
 /* The error that errno says, with the path in front. */
 enum err whole_file_fail(const char *path, struct err_detail *detail);

@@ -5,13 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/whole_file.h"
+
 int output_open(struct output *output, struct cli *cli, const char *path) {
     bool is_standard = path == NULL || strcmp(path, "-") == 0;
     *output = (struct output){.cli = cli, .path = is_standard ? NULL : path, .file = cli->out};
     if (is_standard) {
         return CLI_DONE;
     }
-    int size = snprintf(output->part_path, sizeof output->part_path, "%s.part", path);
+    output->is_special = whole_file_is_special(path);
+    int size = snprintf(output->part_path, sizeof output->part_path, "%s%s", path,
+                        output->is_special ? "" : ".part");
     if (size >= (int)sizeof output->part_path) {
         return cli_fail(cli, "the path of the output is too long");
     }
@@ -53,7 +57,7 @@ int output_close(struct output *output, bool is_good) {
         is_written = false;
         error = errno;
     }
-    if (is_written && is_good) {
+    if (is_written && is_good && !output->is_special) {
         is_written = rename(output->part_path, output->path) == 0;
         error = errno;
     }
@@ -61,6 +65,8 @@ int output_close(struct output *output, bool is_good) {
         sync_directory(output->path);
         return CLI_DONE;
     }
-    unlink(output->part_path);
+    if (!output->is_special) {
+        unlink(output->part_path);
+    }
     return is_good ? cli_fail(output->cli, "%s: %s", output->path, strerror(error)) : CLI_FAILED;
 }

@@ -14,6 +14,7 @@ enum { OUTPUT_PATH_SIZE_MAX = 4096 };
 struct output {
     struct cli *cli;
     const char *path; /* NULL: standard output */
+    bool is_special;  /* a device or a pipe: written to as it is */
     char part_path[OUTPUT_PATH_SIZE_MAX];
     FILE *file;
 };

@@ -311,3 +311,15 @@ def test_verify_names_damaged_captures_and_lists_them_for_the_ring(data, mnemon)
     flip_bit(segment, (start + end) // 2)
     assert mnemon("store", "verify").returncode == 0
     assert not (data / "ring" / "damaged").exists()
+
+
+def test_what_is_written_to_a_device_or_a_pipe_leaves_it_as_it_is(data, mnemon, tmp_path):
+    """A file is renamed into its place; done to /dev/null by root, that put an end to it for the whole machine."""
+    assert mnemon("store", "put", "-", stdin="hello").returncode == 0
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+        assert mnemon("export", "-q", "-o", str(pipe)).returncode == 0
+        content = reader.stdout.read()
+    assert content[:2] == b"\x1f\x8b"
+    assert pipe.is_fifo() and not (tmp_path / "pipe.part").exists()
