@@ -4,7 +4,7 @@
  *
  *      cdx_query.h     parameters of a request (cdx_filter.h: filter=, cdx_field.h: fields)
  *      cdx_run.h       the captures that are meant
- *      cdx_answer.h    them as lines, piece by piece
+ *      cdx_answer.h    them as lines, piece by piece (cdx_output.h: the lines)
  *
  *      /wayback/available?url=example.org&timestamp=2020
  *      {"url": "example.org", "archived_snapshots": {"closest": {"status": "200", "available": true,

@@ -2,8 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/json.h"
-#include "web/url/percent.h"
+#include "replay/cdx/cdx_output.h"
 
 enum {
     PIECE_SIZE = 32 << 10,
@@ -41,206 +40,6 @@ struct cdx_answer {
     struct json json; /* in out */
     size_t consumed;
 };
-
-/* ---- lines ---- */
-
-/*
- *                Internet Archive                         pywb
- *      text      fields with spaces between them          the same
- *      json      [["urlkey",…],                           {"urlkey": "…", …}
- *                ["org,example)/",…]]                     a line each
- *      cdxj      urlkey timestamp {"url": "…", …}         the same
- */
-static bool is_table(const struct cdx_query *query) {
-    return query->output == CDX_JSON && query->dialect == CDX_ARCHIVE_ORG;
-}
-
-static const char *output_type(const struct cdx_query *query) {
-    switch (query->output) {
-    case CDX_TEXT:
-        break;
-    case CDX_JSON:
-        return query->dialect == CDX_ARCHIVE_ORG ? "application/json" : "application/x-ndjson";
-    case CDX_CDXJ:
-        return "text/x-cdxj; charset=utf-8";
-    }
-    return "text/plain; charset=utf-8";
-}
-
-/* The fields that a line must be filled with. */
-static unsigned output_fields(const struct cdx_query *query) {
-    unsigned fields =
-        query->output == CDX_CDXJ ? cdx_field_bit(CDX_URLKEY) | cdx_field_bit(CDX_TIMESTAMP) : 0;
-    for (size_t i = 0; i < query->shown_count; i++) {
-        fields |= cdx_field_bit(query->shown[i]);
-    }
-    return fields;
-}
-
-/* Nothing in a field may end it, or the line. */
-static void put_word(struct buf *out, struct bytes word) {
-    size_t from = 0;
-    for (size_t i = 0; i < word.size; i++) {
-        if (word.data[i] <= ' ' || word.data[i] == 0x7f) {
-            buf_put(out, bytes_slice(word, from, i));
-            percent_put_byte(out, word.data[i]);
-            from = i + 1;
-        }
-    }
-    buf_put(out, bytes_skip(word, from));
-}
-
-static void put_text_line(struct buf *out, const struct cdx_query *query, struct cdx_line *line) {
-    for (size_t i = 0; i < query->shown_count; i++) {
-        if (i > 0) {
-            buf_put_byte(out, ' ');
-        }
-        put_word(out, cdx_line_value(line, query->shown[i]));
-    }
-    buf_put_byte(out, '\n');
-}
-
-/* A field without a value is left out, and that everybody may see a capture goes without saying. */
-static bool is_silent(const struct cdx_query *query, const struct cdx_line *line, enum cdx_field field) {
-    return line->values[field].size == 0 || (field == CDX_ACCESS && !query->is_shown_chosen &&
-                                             bytes_equal(line->values[field], BYTES("allow")));
-}
-
-static void put_object(struct json *json, const struct cdx_query *query, struct cdx_line *line) {
-    json_open(json, NULL);
-    for (size_t i = 0; i < query->shown_count; i++) {
-        enum cdx_field field = query->shown[i];
-        bool is_before = query->output == CDX_CDXJ && (field == CDX_URLKEY || field == CDX_TIMESTAMP);
-        if (!is_before && !is_silent(query, line, field)) {
-            json_bytes(json, cdx_field_name(CDX_PYWB, field), line->values[field]);
-        }
-    }
-    json_close(json);
-    buf_put_byte(json->out, '\n');
-}
-
-static void answer_put_row(struct json *json, const struct cdx_query *query, struct cdx_line *line) {
-    json_break(json);
-    json_open_list(json, NULL);
-    for (size_t i = 0; i < query->shown_count; i++) {
-        json_bytes(json, NULL, cdx_line_value(line, query->shown[i]));
-    }
-    json_close(json);
-}
-
-/* And the bracket that output_end() closes. */
-static void put_header(struct json *json, const struct cdx_query *query) {
-    json_open_list(json, NULL);
-    json_open_list(json, NULL);
-    for (size_t i = 0; i < query->shown_count; i++) {
-        json_text(json, NULL, cdx_field_name(CDX_ARCHIVE_ORG, query->shown[i]));
-    }
-    json_close(json);
-}
-
-static void output_init(struct json *json, struct buf *out, const struct cdx_query *query) {
-    if (is_table(query)) {
-        json_init(json, out);
-    } else {
-        json_init_spaced(json, out);
-    }
-}
-
-/* Append one line; the first has index 0. */
-static void output_line(struct json *json, const struct cdx_query *query, struct cdx_line *line,
-                        uint64_t index) {
-    struct buf *out = json->out;
-    if (is_table(query)) {
-        if (index == 0) {
-            put_header(json, query);
-        }
-        answer_put_row(json, query, line);
-        return;
-    }
-    if (query->output == CDX_TEXT) {
-        put_text_line(out, query, line);
-        return;
-    }
-    if (query->output == CDX_CDXJ) {
-        put_word(out, line->values[CDX_URLKEY]);
-        buf_put_byte(out, ' ');
-        buf_put(out, line->values[CDX_TIMESTAMP]);
-        buf_put_byte(out, ' ');
-    }
-    put_object(json, query, line);
-}
-
-/* So that it can be put behind "resumeKey=" as it stands, and is one word. */
-static void answer_put_key(struct buf *out, struct bytes key) {
-    for (size_t i = 0; i < key.size; i++) {
-        uint8_t byte = key.data[i];
-        if (byte_is_alnum(byte) || byte == '-' || byte == '.' || byte == '_') {
-            buf_put_byte(out, byte);
-        } else if (byte == ' ') {
-            buf_put_byte(out, '+');
-        } else {
-            percent_put_byte(out, byte);
-        }
-    }
-}
-
-static void end_table(struct json *json, uint64_t lines_count, struct bytes word) {
-    if (lines_count == 0) {
-        json_open_list(json, NULL);
-    }
-    if (word.size > 0) {
-        json->wants_break = lines_count > 0;
-        json_open_list(json, NULL);
-        json_close(json);
-        json_break(json);
-        json_open_list(json, NULL);
-        json_bytes(json, NULL, word);
-        json_close(json);
-    }
-    json_close(json);
-    buf_put_byte(json->out, '\n');
-}
-
-/* Append what ends so many lines: the resume key, unless it is empty, and brackets. */
-static void output_end(struct json *json, const struct cdx_query *query, uint64_t lines_count,
-                       struct bytes key) {
-    struct buf word;
-    buf_init(&word, 3 * key.size + 1);
-    answer_put_key(&word, key);
-    if (is_table(query)) {
-        end_table(json, lines_count, buf_bytes(&word));
-    } else if (key.size > 0 && query->output == CDX_JSON) {
-        json_open(json, NULL);
-        json_bytes(json, "resumeKey", buf_bytes(&word));
-        json_close(json);
-        buf_put_byte(json->out, '\n');
-    } else if (key.size > 0) {
-        buf_put_format(json->out, "\n%.*s\n", BYTES_ARG(buf_bytes(&word)));
-    }
-    buf_done(&word);
-}
-
-/* The whole answer to showNumPages. */
-static void output_pages(struct json *json, const struct cdx_query *query, uint64_t pages_count) {
-    if (query->output != CDX_JSON) {
-        buf_put_u64(json->out, pages_count);
-    } else if (query->dialect == CDX_ARCHIVE_ORG) {
-        json_open_list(json, NULL);
-        json_open_list(json, NULL);
-        json_text(json, NULL, "numpages");
-        json_close(json);
-        json_break(json);
-        json_open_list(json, NULL);
-        json_format(json, NULL, "%ju", (uintmax_t)pages_count);
-        json_close(json);
-        json_close(json);
-    } else {
-        json_open(json, NULL);
-        JSON_COUNTS(json, {"pages", pages_count}, {"pageSize", query->page_size});
-        json_close(json);
-    }
-    buf_put_byte(json->out, '\n');
-}
 
 /* ---- from start to end ---- */
 
@@ -286,11 +85,11 @@ enum err cdx_answer_new(struct archive *archive, const struct clock *clock, enum
     answer->clock = clock;
     answer->started_us = clock_monotonic_us(clock);
     answer->offset_left = answer->query.resume_key.size > 0 ? 0 : answer->query.offset;
-    answer->fields = output_fields(&answer->query);
+    answer->fields = cdx_output_fields(&answer->query);
     cdx_kept_init(&answer->first);
     buf_init(&answer->key, KEY_SIZE_MAX);
     buf_init(&answer->out, OUT_SIZE_MAX);
-    output_init(&answer->json, &answer->out, &answer->query);
+    cdx_output_init(&answer->json, &answer->out, &answer->query);
     buf_reserve(&answer->out, LINE_SIZE); /* else it would grow to that in steps */
     answer->reader = archive_reader_begin(archive);
     if (answer->reader == NULL) {
@@ -313,7 +112,7 @@ void cdx_answer_free(struct cdx_answer *answer) {
 }
 
 const char *cdx_answer_type(const struct cdx_answer *answer) {
-    return output_type(&answer->query);
+    return cdx_output_type(&answer->query);
 }
 
 struct bytes cdx_answer_bytes(const struct cdx_answer *answer) {
@@ -339,7 +138,7 @@ bool cdx_answer_is_over(const struct cdx_answer *answer) {
 /* ---- the list ---- */
 
 static void end_list(struct cdx_answer *answer, struct bytes key) {
-    output_end(&answer->json, &answer->query, answer->count, key);
+    cdx_output_end(&answer->json, &answer->query, answer->count, key);
     answer->phase = PHASE_OVER;
 }
 
@@ -361,7 +160,7 @@ static enum err answer_put_line(struct cdx_answer *answer, const struct capture 
         return ERR_OK;
     }
     cdx_line_fill(line, answer->reader, capture, answer->fields);
-    output_line(&answer->json, &answer->query, line, answer->count++);
+    cdx_output_line(&answer->json, &answer->query, line, answer->count++);
     if (answer->count == answer->query.limit) {
         return reach_limit(answer, capture);
     }
@@ -442,7 +241,7 @@ static enum err answer_count(struct cdx_answer *answer, struct err_detail *detai
         return err;
     }
     uint64_t size = answer->query.page_size;
-    output_pages(&answer->json, &answer->query, answer->count / size + (answer->count % size > 0));
+    cdx_output_pages(&answer->json, &answer->query, answer->count / size + (answer->count % size > 0));
     answer->phase = PHASE_OVER;
     return ERR_OK;
 }
