@@ -190,14 +190,32 @@ def test_json_of_both(cdx):
 def test_fields(cdx):
     assert cdx.lines(IA, url="example.org/gone", fl="statuscode,timestamp") == ["404 20260102030405"]
     assert cdx.lines(IA, url="example.org/gone", fl="status, url,mime") == ["404 http://example.org/gone text/html"]
-    assert cdx.lines(PYWB, url="example.org/gone", fields="urlkey,status") == ["org,example)/gone 404"]
-    assert cdx.lines(PYWB, url="example.org/gone", fl="original,access") == ["http://example.org/gone allow"]
+    assert cdx.lines(PYWB, url="example.org/gone", fields="urlkey,status") == ['org,example)/gone 20260102030405 {"status": "404"}']
+    assert cdx.lines(PYWB, url="example.org/gone", fl="original,access", output="text") == ["http://example.org/gone allow"]
     assert cdx.objects(url="example.org/gone", fields="status,url") == [{"status": "404", "url": "http://example.org/gone"}]
     assert cdx.lines(PYWB, url="example.org/gone", fields="mime", output="cdxj") == ['org,example)/gone 20260102030405 {"mime": "text/html"}']
     assert json.loads(cdx.get(IA, url="example.org/gone", fl="statuscode", output="json").text) == [["statuscode"], ["404"]]
     assert cdx.lines(IA, url="example.org/gone", output="cdxj") == cdx.lines(IA, url="example.org/gone", output="cdxj", fl=",".join(FIELDS))
     offset, filename = cdx.lines(IA, url="example.org/gone", fl="offset,filename")[0].split()
     assert int(offset) > 0 and filename.endswith(".warc.zst")
+
+
+def test_closest_wins_over_reverse(cdx):
+    """As in pywb: who names a time wants what is near it."""
+    wanted = cdx.lines(PYWB, url="example.org/a", closest="20250301")
+    assert wanted != cdx.lines(PYWB, url="example.org/a", reverse="true")
+    assert cdx.lines(PYWB, url="example.org/a", closest="20250301", reverse="true") == wanted
+    assert cdx.lines(PYWB, url="example.org/a", closest="20250301", sort="reverse") == wanted
+
+
+def test_captures_as_links(cdx):
+    answer = cdx.get(PYWB, url="example.org/moved", output="link")
+    assert answer["Content-Type"] == "application/link-format"
+    origin = f"http://{cdx.node.host}/web"
+    assert answer.text == (f'<{origin}/20200101000000/http://example.org/moved>; rel="memento"; datetime="Wed, 01 Jan 2020 00:00:00 GMT",\n'
+                           f'<{origin}/20260102030405/http://example.org/moved>; rel="memento"; datetime="Fri, 02 Jan 2026 03:04:05 GMT"\n')
+    assert cdx.get(IA, url="none.example", output="link").text == ""
+    assert "resume key" in cdx.refused(PYWB, url="example.org/a", output="link", showResumeKey="true")
 
 
 def test_lines_stay_lines(cdx):

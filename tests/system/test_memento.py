@@ -98,6 +98,18 @@ def test_the_timemap_as_json_and_cdx(world):
     lines = world.get("/web/timemap/cdx/http://a.example/").text.splitlines()
     assert [line.split()[:3] for line in lines] == [["example,a)/", time14, "http://a.example/"] for time14 in TIMES]
     assert all(len(line.split()) == 7 and line.split()[4] == "200" for line in lines)
+    assert world.get("/web/timemap/cdxj/http://a.example/").text == world.get("/cdx?url=http://a.example/").text
+    assert shown["timemap_uri"]["cdxj_format"] == f"http://{world.host}/web/timemap/cdxj/http://a.example/"
+
+
+def test_the_calendar_of_a_range(world):
+    """pywb's query forms: 2009-2015/URL and its halves."""
+    for path, times in (("202602-2026", TIMES[1:]), ("-202602", TIMES[:2]), ("202603-*", TIMES[2:]), ("20260202030405-20260202030405", TIMES[1:2])):
+        page = world.get(f"/web/{path}/http://a.example/")
+        assert page.status == 200, (path, page.text)
+        assert [time14 for time14 in TIMES if f"/web/{time14}/http://a.example/" in page.text] == list(times), path
+    assert world.get("/web/2001-2002/http://a.example/").status == 404
+    assert world.get("/web/2015-2009/http://a.example/").status == 400
 
 
 def test_a_timemap_from_a_time_on(world):
@@ -107,7 +119,7 @@ def test_a_timemap_from_a_time_on(world):
 
 
 def test_timemaps_of_nothing_and_of_nonsense(world):
-    for kind in ("link", "json", "cdx"):
+    for kind in ("link", "json", "cdx", "cdxj"):
         assert world.get(f"/web/timemap/{kind}/http://none.example/").status == 404
         assert world.get(f"/web/timemap/{kind}/").status == 400
         assert world.get(f"/web/timemap/{kind}/*/http://a.example/*").status == 400

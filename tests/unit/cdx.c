@@ -161,8 +161,9 @@ static enum err ask(struct world *world, const char *query, uint64_t late_us) {
     struct err_detail detail = {0};
     bool is_json;
     buf_clear(&world->text);
-    enum err err = cdx_answer_new(world->archive, &world->clock.clock, CDX_ARCHIVE_ORG,
-                                  bytes_of_string(query), &answer, &is_json, &detail);
+    enum err err =
+        cdx_answer_new(world->archive, &world->clock.clock, CDX_ARCHIVE_ORG, bytes_of_string(query),
+                       BYTES("http://localhost"), &answer, &is_json, &detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -268,9 +269,9 @@ static void pieces_are_bounded(void **state) {
     struct cdx_answer *answer;
     bool is_json;
     size_t pieces_count = 0;
-    assert_int_equal(
-        cdx_answer_new(world->archive, &clock_system, CDX_PYWB, BYTES("url=*"), &answer, &is_json, NULL),
-        ERR_OK);
+    assert_int_equal(cdx_answer_new(world->archive, &clock_system, CDX_PYWB, BYTES("url=*"),
+                                    BYTES("http://localhost"), &answer, &is_json, NULL),
+                     ERR_OK);
     while (!cdx_answer_is_over(answer)) {
         assert_int_equal(cdx_answer_work(answer, NULL), ERR_OK);
         size_t size = cdx_answer_bytes(answer).size;

@@ -46,6 +46,11 @@ static const struct row rows[] = {
     {"dns:example.org", WAYBACK_CAPTURE, "", "", REWRITE_PAGE, "dns:example.org"},
     {"*/http://example.org/", WAYBACK_CALENDAR, "", "", REWRITE_PAGE, "http://example.org/"},
     {"2026*/example.org", WAYBACK_CALENDAR, "2026", "", REWRITE_PAGE, "http://example.org"},
+    {"2009-2015/http://example.org/", WAYBACK_CALENDAR, "", "", REWRITE_PAGE, "http://example.org/"},
+    {"2009-201506*/example.org", WAYBACK_CALENDAR, "", "", REWRITE_PAGE, "http://example.org"},
+    {"2009-/example.org", WAYBACK_CALENDAR, "", "", REWRITE_PAGE, "http://example.org"},
+    {"-2015/example.org", WAYBACK_CALENDAR, "", "", REWRITE_PAGE, "http://example.org"},
+    {"2009-2015.example.org/x", WAYBACK_CAPTURE, "", "", REWRITE_PAGE, "http://2009-2015.example.org/x"},
     {"*/http://example.org/a*", WAYBACK_LIST, "", "", REWRITE_PAGE, "http://example.org/a*"},
     {"*/*.example.org", WAYBACK_LIST, "", "", REWRITE_PAGE, "*.example.org"},
     {"*/*", WAYBACK_LIST, "", "", REWRITE_PAGE, "*"},
@@ -85,6 +90,20 @@ static void takes_a_part_of_a_time_for_its_end(void **state) {
     wayback_path_done(&path);
 }
 
+static void a_range_has_both_its_ends(void **state) {
+    (void)state;
+    struct wayback_path path;
+    char text[UTC_DIGITS_SIZE];
+    wayback_path_init(&path);
+    assert_int_equal(wayback_path_parse(&path, BYTES("2009-201502/http://a.example/"), NULL), ERR_OK);
+    assert_string_equal(utc_format_digits(path.from_us, text), "20090101000000");
+    assert_string_equal(utc_format_digits(path.time_us, text), "20150228235959");
+    assert_int_equal(path.time_us % 1000000, 999999);
+    assert_int_equal(wayback_path_parse(&path, BYTES("2009-/http://a.example/"), NULL), ERR_OK);
+    assert_true(path.time_us == INT64_MAX);
+    wayback_path_done(&path);
+}
+
 static void finds_the_secret(void **state) {
     (void)state;
     struct wayback_path path;
@@ -109,6 +128,8 @@ static void says_what_is_wrong(void **state) {
         {"*/", ERR_INVALID, "no URL follows the time"},
         {"202601020304051/http://a.example/", ERR_INVALID, "a time has up to 14 digits, this one has 15"},
         {"20261301/http://a.example/", ERR_INVALID, "there is no such time: 20261301"},
+        {"2015-2009/http://a.example/", ERR_INVALID, "there are no such times: 2015-2009"},
+        {"2009-2015/", ERR_INVALID, "no URL follows the times"},
     };
     struct wayback_path path;
     wayback_path_init(&path);
@@ -136,9 +157,9 @@ static void bounds_the_url(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_all_spellings), cmocka_unit_test(takes_a_part_of_a_time_for_its_end),
-        cmocka_unit_test(finds_the_secret),    cmocka_unit_test(says_what_is_wrong),
-        cmocka_unit_test(bounds_the_url),
+        cmocka_unit_test(reads_all_spellings),       cmocka_unit_test(takes_a_part_of_a_time_for_its_end),
+        cmocka_unit_test(a_range_has_both_its_ends), cmocka_unit_test(finds_the_secret),
+        cmocka_unit_test(says_what_is_wrong),        cmocka_unit_test(bounds_the_url),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

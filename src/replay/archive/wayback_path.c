@@ -3,7 +3,7 @@
 #include "base/utc.h"
 #include "web/url/percent.h"
 
-enum { SLASHES_MAX = 3, SCHEME_SIZE_MAX = 16 };
+enum { SLASHES_MAX = 3, SCHEME_SIZE_MAX = 16, SECOND_US = 1000000 };
 
 void wayback_path_init(struct wayback_path *path) {
     *path = (struct wayback_path){.kind = WAYBACK_CAPTURE};
@@ -129,6 +129,42 @@ static struct bytes skip_slashes(struct bytes text) {
     return bytes_skip(text, count);
 }
 
+/* A list is asked for by a star at either end. */
+static bool is_list(struct bytes url) {
+    return bytes_ends_with(url, BYTES("*")) || bytes_starts_with(url, BYTES("*."));
+}
+
+/*
+ * Cut "2009-2015/" off, if the target begins so; either end may be missing, and a star may stand behind it. A
+ * name of a host that looks so would be all digits.
+ */
+static enum err take_range(struct wayback_path *path, struct bytes *target, struct err_detail *detail) {
+    struct bytes from = bytes_slice(*target, 0, count_digits(*target));
+    struct bytes rest = bytes_skip(*target, from.size);
+    if (rest.size == 0 || rest.data[0] != '-') {
+        return ERR_OK;
+    }
+    rest = bytes_skip(rest, 1);
+    struct bytes to = bytes_slice(rest, 0, count_digits(rest));
+    rest = bytes_skip(rest, to.size);
+    rest = bytes_skip(rest, rest.size > 0 && rest.data[0] == '*');
+    if (from.size + to.size == 0 || rest.size == 0 || rest.data[0] != '/') {
+        return ERR_OK;
+    }
+    if ((from.size > 0 && !utc_parse_digits(from, false, &path->from_us)) ||
+        (to.size > 0 && !utc_parse_digits(to, true, &path->time_us)) || path->from_us > path->time_us) {
+        return err_set(detail, ERR_INVALID, "there are no such times: %.*s-%.*s", BYTES_ARG(from),
+                       BYTES_ARG(to));
+    }
+    path->time_us += to.size > 0 ? SECOND_US - 1 : 0; /* all of the last second */
+    path->kind = WAYBACK_CALENDAR;
+    *target = skip_slashes(rest);
+    return target->size == 0 ? err_set(detail, ERR_INVALID, "no URL follows the times")
+           : is_list(*target)
+               ? err_set(detail, ERR_INVALID, "a range of times is of one URL; /cdx takes from= and to=")
+               : ERR_OK;
+}
+
 /* Cut "20260102030405im_/" or "2026*" off, if the target begins so; a URL without them stays as it is.
  */
 static enum err take_time(struct wayback_path *path, struct bytes *target, struct err_detail *detail) {
@@ -167,14 +203,10 @@ static void take_key(struct wayback_path *path, struct bytes *target) {
     }
 }
 
-/* A list is asked for by a star at either end. */
-static bool is_list(struct bytes url) {
-    return bytes_ends_with(url, BYTES("*")) || bytes_starts_with(url, BYTES("*."));
-}
-
 enum err wayback_path_parse(struct wayback_path *path, struct bytes target, struct err_detail *detail) {
     struct buf url = path->url;
-    *path = (struct wayback_path){.kind = WAYBACK_CAPTURE, .time_us = INT64_MAX, .as = REWRITE_PAGE};
+    *path = (struct wayback_path){
+        .kind = WAYBACK_CAPTURE, .from_us = INT64_MIN, .time_us = INT64_MAX, .as = REWRITE_PAGE};
     path->url = url;
     buf_clear(&path->url);
     take_key(path, &target);
@@ -182,7 +214,10 @@ enum err wayback_path_parse(struct wayback_path *path, struct bytes target, stru
     if (target.size == 0) {
         return err_set(detail, ERR_NOT_FOUND, "no URL is given");
     }
-    enum err err = take_time(path, &target, detail);
+    enum err err = take_range(path, &target, detail);
+    if (err == ERR_OK && path->kind == WAYBACK_CAPTURE) {
+        err = take_time(path, &target, detail);
+    }
     if (err != ERR_OK) {
         return err;
     }

@@ -6,6 +6,8 @@
  *      20260102030405id_/http://example.org/    "id_", "im_" … (web/rewrite/rewrite.h)
  *      http://example.org/                      the newest, or what Accept-Datetime says: Memento's TimeGate
  *      * and http://example.org/                calendar, with a slash between; "2026*" of that year
+ *      2009-2015/http://example.org/            calendar of that time only; "2009-", "-2015", "2009-2015*"
+ * too
  *      * and http://example.org/a*              list of all URLs that begin so; "*.example.org" of a domain
  *      ~KEY/…                                   one of these, asked by a replayed page (wayback_safety.h)
  *
@@ -32,6 +34,7 @@ struct wayback_path {
     struct bytes digits;      /* of the time; may be empty */
     struct bytes modifier;    /* as it was written: "im_"; may be empty */
     enum rewrite_modifier as; /* what it stands for */
+    int64_t from_us;          /* of a range: its first moment; else INT64_MIN */
     int64_t time_us;          /* the last moment that the digits stand for; INT64_MAX without any */
     struct buf url;           /* with its scheme; no control characters and no spaces */
 };

@@ -4,10 +4,12 @@
 #include "http/server/form.h"
 #include "replay/cdx/cdx_answer.h"
 #include "replay/cdx/cdx_run.h"
+#include "replay/site/origin.h"
 #include "replay/site/replay.h"
 
 enum {
     ERROR_SIZE_MAX = 4 << 10,
+    ORIGIN_SIZE_MAX = 1 << 10,
     CAPTURES_MAX = 2000, /* that are looked at: a URL with more redirects in a row around that time counts as
                             not archived */
     CALLBACK_SIZE_MAX = 128,
@@ -61,8 +63,12 @@ static void answer_cdx(struct http_request *request, enum cdx_dialect dialect) {
     struct err_detail detail = {0};
     struct cdx_answer *answer;
     bool is_json;
+    struct buf origin;
+    buf_init(&origin, ORIGIN_SIZE_MAX);
+    origin_put(&origin, request);
     enum err err = cdx_answer_new(replay->archive, replay->clock, dialect, http_request_query(request),
-                                  &answer, &is_json, &detail);
+                                  buf_bytes(&origin), &answer, &is_json, &detail);
+    buf_done(&origin);
     if (err != ERR_OK) {
         answer_error(request, is_json, err, &detail);
         return;

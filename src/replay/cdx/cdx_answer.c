@@ -10,6 +10,7 @@ enum {
     /* A line may have a URL of 64 KiB, as JSON six times as long, and begins below PIECE_SIZE. */
     OUT_SIZE_MAX = 1 << 20,
     LINE_SIZE = 1 << 10, /* of most */
+    ORIGIN_SIZE_MAX = 1 << 10,
     KEY_SIZE_MAX = 256 << 10,
     STEPS_BETWEEN_LOOKS = 16, /* at the clock */
     SECOND_US = 1000000,
@@ -28,6 +29,7 @@ struct cdx_answer {
     struct archive_reader *reader;
     const struct clock *clock;
     struct cdx_query query;
+    struct buf origin;
     struct cdx_run run;
     unsigned fields; /* of a line */
     enum phase phase;
@@ -63,13 +65,14 @@ static void free_parts(struct cdx_answer *answer) {
     cdx_query_done(&answer->query);
     cdx_kept_done(&answer->first);
     buf_done(&answer->key);
+    buf_done(&answer->origin);
     buf_done(&answer->out);
     free(answer);
 }
 
 enum err cdx_answer_new(struct archive *archive, const struct clock *clock, enum cdx_dialect dialect,
-                        struct bytes text, struct cdx_answer **ret_answer, bool *ret_is_json,
-                        struct err_detail *detail) {
+                        struct bytes text, struct bytes origin, struct cdx_answer **ret_answer,
+                        bool *ret_is_json, struct err_detail *detail) {
     *ret_is_json = false;
     struct cdx_answer *answer = calloc(1, sizeof *answer);
     if (answer == NULL) {
@@ -88,11 +91,15 @@ enum err cdx_answer_new(struct archive *archive, const struct clock *clock, enum
     answer->fields = cdx_output_fields(&answer->query);
     cdx_kept_init(&answer->first);
     buf_init(&answer->key, KEY_SIZE_MAX);
+    buf_init(&answer->origin, ORIGIN_SIZE_MAX);
+    buf_put(&answer->origin, origin);
+    answer->query.origin = buf_bytes(&answer->origin);
     buf_init(&answer->out, OUT_SIZE_MAX);
     cdx_output_init(&answer->json, &answer->out, &answer->query);
     buf_reserve(&answer->out, LINE_SIZE); /* else it would grow to that in steps */
     answer->reader = archive_reader_begin(archive);
     if (answer->reader == NULL) {
+        buf_done(&answer->origin);
         cdx_query_done(&answer->query);
         free(answer);
         return ERR_MEMORY;

@@ -19,12 +19,12 @@ enum { CDX_ANSWER_TIME_MAX_S = 60 };
 struct cdx_answer;
 
 /*
- * The text is that behind "?"; it is copied. ERR_INVALID with a sentence for the client. *ret_is_json:
- * whether the client wants JSON, on failure too.
+ * The text is that behind "?", the origin "http://HOST" as the client knows it; both are copied. ERR_INVALID
+ * with a sentence for the client. *ret_is_json: whether the client wants JSON, on failure too.
  */
 enum err cdx_answer_new(struct archive *archive, const struct clock *clock, enum cdx_dialect dialect,
-                        struct bytes text, struct cdx_answer **ret_answer, bool *ret_is_json,
-                        struct err_detail *detail) MUST_CHECK;
+                        struct bytes text, struct bytes origin, struct cdx_answer **ret_answer,
+                        bool *ret_is_json, struct err_detail *detail) MUST_CHECK;
 void cdx_answer_free(struct cdx_answer *answer);
 
 const char *cdx_answer_type(const struct cdx_answer *answer);

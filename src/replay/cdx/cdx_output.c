@@ -1,5 +1,6 @@
 #include "replay/cdx/cdx_output.h"
 
+#include "replay/archive/wayback_path.h"
 #include "web/url/percent.h"
 
 static bool is_table(const struct cdx_query *query) {
@@ -14,11 +15,16 @@ const char *cdx_output_type(const struct cdx_query *query) {
         return query->dialect == CDX_ARCHIVE_ORG ? "application/json" : "application/x-ndjson";
     case CDX_CDXJ:
         return "text/x-cdxj; charset=utf-8";
+    case CDX_LINK:
+        return "application/link-format";
     }
     return "text/plain; charset=utf-8";
 }
 
 unsigned cdx_output_fields(const struct cdx_query *query) {
+    if (query->output == CDX_LINK) {
+        return cdx_field_bit(CDX_TIMESTAMP) | cdx_field_bit(CDX_ORIGINAL);
+    }
     unsigned fields =
         query->output == CDX_CDXJ ? cdx_field_bit(CDX_URLKEY) | cdx_field_bit(CDX_TIMESTAMP) : 0;
     for (size_t i = 0; i < query->shown_count; i++) {
@@ -88,6 +94,20 @@ static void put_header(struct json *json, const struct cdx_query *query) {
     json_close(json);
 }
 
+/* RFC 6690: a comma between two, and none behind the last. */
+static void put_link(struct buf *out, const struct cdx_query *query, struct cdx_line *line, uint64_t index) {
+    char date[UTC_RFC1123_SIZE];
+    int64_t time_us = 0;
+    struct bytes timestamp = line->values[CDX_TIMESTAMP];
+    bool is_time = utc_parse_digits(timestamp, false, &time_us);
+    ASSERT(is_time); /* the line made it of one */
+    buf_put_string(out, index > 0 ? ",\n<" : "<");
+    buf_put(out, query->origin);
+    buf_put_format(out, "/web/%.*s/", BYTES_ARG(timestamp));
+    wayback_put_url(out, line->values[CDX_ORIGINAL]);
+    buf_put_format(out, ">; rel=\"memento\"; datetime=\"%s\"", utc_format_rfc1123(time_us, date));
+}
+
 void cdx_output_init(struct json *json, struct buf *out, const struct cdx_query *query) {
     if (is_table(query)) {
         json_init(json, out);
@@ -108,6 +128,10 @@ void cdx_output_line(struct json *json, const struct cdx_query *query, struct cd
     }
     if (query->output == CDX_TEXT) {
         put_text_line(out, query, line);
+        return;
+    }
+    if (query->output == CDX_LINK) {
+        put_link(out, query, line, index);
         return;
     }
     if (query->output == CDX_CDXJ) {
@@ -157,6 +181,8 @@ void cdx_output_end(struct json *json, const struct cdx_query *query, uint64_t l
     output_put_key(&word, key);
     if (is_table(query)) {
         end_table(json, lines_count, buf_bytes(&word));
+    } else if (query->output == CDX_LINK) {
+        buf_put_string(json->out, lines_count > 0 ? "\n" : "");
     } else if (key.size > 0 && query->output == CDX_JSON) {
         json_open(json, NULL);
         json_bytes(json, "resumeKey", buf_bytes(&word));

@@ -6,6 +6,7 @@
  *      json      [["urlkey",…],                           {"urlkey": "…", …}
  *                ["org,example)/",…]]                     a line each
  *      cdxj      urlkey timestamp {"url": "…", …}         the same
+ *      link      <http://HOST/web/…>; rel="memento"; …    the same
  */
 #ifndef MNEMON_REPLAY_CDX_CDX_OUTPUT_H
 #define MNEMON_REPLAY_CDX_CDX_OUTPUT_H

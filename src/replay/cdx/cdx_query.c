@@ -13,7 +13,6 @@ struct reading {
     const char *name; /* of the parameter that is being read */
     bool is_latest;   /* fastLatest */
     bool has_limit;
-    bool has_sort;
     bool has_closest;
     bool has_output;
 };
@@ -117,7 +116,6 @@ static enum err read_offset(struct reading *reading, struct bytes value) {
 }
 
 static enum err read_sort(struct reading *reading, struct bytes value) {
-    reading->has_sort = true;
     if (bytes_equal(value, BYTES("reverse"))) {
         reading->query->sort = CDX_REVERSE;
     } else if (bytes_equal(value, BYTES("closest"))) {
@@ -204,7 +202,8 @@ static enum err query_read_fields(struct reading *reading, struct bytes value) {
 }
 
 static enum err read_output(struct reading *reading, struct bytes value) {
-    static const char *const outputs[] = {[CDX_TEXT] = "text", [CDX_JSON] = "json", [CDX_CDXJ] = "cdxj"};
+    static const char *const outputs[] = {
+        [CDX_TEXT] = "text", [CDX_JSON] = "json", [CDX_CDXJ] = "cdxj", [CDX_LINK] = "link"};
     for (unsigned i = 0; i < sizeof outputs / sizeof outputs[0]; i++) {
         if (bytes_equal_ignore_case(value, bytes_of_string(outputs[i]))) {
             reading->query->output = (enum cdx_output)i;
@@ -212,7 +211,7 @@ static enum err read_output(struct reading *reading, struct bytes value) {
             return ERR_OK;
         }
     }
-    return value.size == 0 ? ERR_OK : query_refuse(reading, value, "write text, json or cdxj");
+    return value.size == 0 ? ERR_OK : query_refuse(reading, value, "write text, json, cdxj or link");
 }
 
 /* Negative: there are no pages. */
@@ -298,8 +297,7 @@ static enum err read_one(struct reading *reading, struct bytes name, struct byte
 
 /* ---- all of it ---- */
 
-/* The fields of a query that chooses none; those of the original come with resolved revisits. */
-static void choose_shown(struct cdx_query *query) {
+void cdx_query_choose_shown(struct cdx_query *query) {
     unsigned count = query->dialect == CDX_PYWB ? CDX_ACCESS + 1 : CDX_PUBLIC_COUNT;
     for (unsigned i = 0; i < CDX_FIELDS_COUNT && !query->is_shown_chosen; i++) {
         if (i < count || (query->is_resolved && i >= CDX_ORIGINAL_LENGTH)) {
@@ -318,7 +316,7 @@ static enum err query_settle(struct reading *reading) {
         query->is_of_last = true;
         query->limit = reading->has_limit ? query->limit : 1;
     }
-    if (reading->has_closest && !reading->has_sort) {
+    if (reading->has_closest) { /* also over reverse, as pywb does */
         query->sort = CDX_CLOSEST;
     }
     if (query->sort == CDX_CLOSEST && !reading->has_closest) {
@@ -334,9 +332,12 @@ static enum err query_settle(struct reading *reading) {
         return err_set(detail, ERR_INVALID, "there are not that many pages");
     }
     if (query->dialect == CDX_PYWB && !reading->has_output) {
-        query->output = query->is_shown_chosen ? CDX_TEXT : CDX_CDXJ;
+        query->output = CDX_CDXJ;
     }
-    choose_shown(query);
+    if (query->output == CDX_LINK && query->wants_resume_key) {
+        return err_set(detail, ERR_INVALID, "output=link has no place for a resume key; use another output");
+    }
+    cdx_query_choose_shown(query);
     return ERR_OK;
 }
 

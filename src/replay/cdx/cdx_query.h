@@ -17,7 +17,7 @@ enum {
     CDX_PAGE_SIZE = 10000,  /* unless pageSize= says otherwise; in captures */
 };
 
-enum cdx_output { CDX_TEXT, CDX_JSON, CDX_CDXJ };
+enum cdx_output { CDX_TEXT, CDX_JSON, CDX_CDXJ, CDX_LINK };
 enum cdx_sort { CDX_FORWARD, CDX_REVERSE, CDX_CLOSEST };
 
 struct cdx_collapse {
@@ -45,6 +45,7 @@ struct cdx_query {
     size_t shown_count;
     bool is_shown_chosen; /* by fl= or fields= */
     enum cdx_output output;
+    struct bytes origin; /* what CDX_LINK begins its links with; the caller's */
     bool has_page;
     uint64_t page;
     uint64_t page_size;
@@ -56,6 +57,10 @@ struct cdx_query {
 
 /* As if nothing had been asked; for a caller that fills it in itself. */
 void cdx_query_init(struct cdx_query *query, enum cdx_dialect dialect);
+
+/* Give the dialect's fields to a query that chooses none; those of the original come with resolved revisits.
+ */
+void cdx_query_choose_shown(struct cdx_query *query);
 
 /* ERR_INVALID with a sentence for the client. query->output is right even then, as far as it was read. */
 enum err cdx_query_parse(struct cdx_query *query, enum cdx_dialect dialect, struct bytes text,

@@ -26,7 +26,8 @@ size_t pages_routes(struct replay *replay, struct http_route out[PAGES_ROUTES_MA
 struct http_route pages_fallback(struct replay *replay);
 
 /* Answer with the calendar of the URL, as anybody writes it; year 0: the newest that has captures. */
-void pages_calendar(struct replay *replay, struct http_request *request, struct bytes url, int32_t year);
+void pages_calendar(struct replay *replay, struct http_request *request, struct bytes url, int32_t year,
+                    int64_t from_us, int64_t to_us);
 
 /* Answer with the URLs that "example.org/a*" or "*.example.org" stands for (store/instance/query.h). */
 void pages_list(struct replay *replay, struct http_request *request, struct bytes prefix);

@@ -48,6 +48,7 @@ struct calendar {
     struct buf url;       /* of the newest capture */
     uint64_t total_count; /* captures that were looked at */
     bool is_cut;          /* there are older ones */
+    bool is_range;        /* only a part of all time was asked for */
     bool is_partial;      /* volumes were down */
     int64_t first_us;
     int64_t last_us;
@@ -151,22 +152,26 @@ static void calendar_free(struct calendar *calendar) {
     free(calendar);
 }
 
+static struct archive_range calendar_range(struct bytes url, int64_t from_us, int64_t to_us) {
+    return (struct archive_range){
+        .url = url, .match = QUERY_EXACT, .from_us = from_us, .to_us = to_us, .in_reverse = true};
+}
+
 /* year 0: the newest that has captures. ERR_NOT_FOUND if there are none at all. */
-static enum err calendar_read(struct archive_reader *reader, struct bytes url, int32_t year,
+static enum err calendar_read(struct archive_reader *reader, const struct archive_range *range, int32_t year,
                               struct calendar **ret_calendar, struct err_detail *detail) {
     struct calendar *calendar = calloc(1, sizeof *calendar);
     struct archive_walk *walk;
-    struct archive_range range = {
-        .url = url, .match = QUERY_EXACT, .from_us = INT64_MIN, .to_us = INT64_MAX, .in_reverse = true};
     if (calendar == NULL) {
         return ERR_MEMORY;
     }
     buf_init(&calendar->url, INDEX_URL_SIZE_MAX);
+    calendar->is_range = range->from_us != INT64_MIN || range->to_us != INT64_MAX;
     calendar->year = year > 0 && year <= 9999 ? year : 0;
     calendar->entries = calloc(CALENDAR_ENTRIES_MAX, sizeof *calendar->entries);
     enum err err = calendar->entries == NULL ? ERR_MEMORY : ERR_OK;
     if (err == ERR_OK) {
-        err = archive_walk_open(reader, &range, &walk, detail);
+        err = archive_walk_open(reader, range, &walk, detail);
     }
     if (err == ERR_OK) {
         err = walk_captures(calendar, walk, detail);
@@ -378,6 +383,12 @@ static void put_summary(struct sheet *sheet, const struct calendar *calendar) {
     }
     calendar_put_end(sheet, calendar, calendar->last_us);
     sheet_html(sheet, ".</p>\n");
+    if (calendar->is_range) {
+        FILL(sheet,
+             "<p class=quiet>Only captures of the time that was asked for. "
+             "<a href=\"/web/*/{url}\">All captures</a></p>\n",
+             {.text = buf_bytes(&calendar->url)});
+    }
     if (calendar->is_cut) {
         sheet_notice(sheet, SHEET_WARNING,
                      "There are more captures than can be counted here; older ones are left out.");
@@ -429,11 +440,13 @@ static void calendar_answer_missing(struct replay *replay, struct http_request *
     sheet_answer(&sheet, STATUS_NOT_FOUND);
 }
 
-void pages_calendar(struct replay *replay, struct http_request *request, struct bytes url, int32_t year) {
+void pages_calendar(struct replay *replay, struct http_request *request, struct bytes url, int32_t year,
+                    int64_t from_us, int64_t to_us) {
     struct archive_reader *reader = archive_reader_begin(replay->archive);
     struct err_detail detail = {0};
     struct calendar *calendar = NULL;
-    enum err err = reader == NULL ? ERR_MEMORY : calendar_read(reader, url, year, &calendar, &detail);
+    struct archive_range range = calendar_range(url, from_us, to_us);
+    enum err err = reader == NULL ? ERR_MEMORY : calendar_read(reader, &range, year, &calendar, &detail);
     archive_reader_end(reader);
     if (err == ERR_NOT_FOUND) {
         calendar_answer_missing(replay, request, url);
@@ -524,7 +537,8 @@ void pages_calendar_json(struct http_request *request) {
         err = err_set(&detail, ERR_INVALID, "url is missing");
     }
     if (err == ERR_OK) {
-        err = calendar_read(reader, buf_bytes(&url), year, &calendar, &detail);
+        struct archive_range range = calendar_range(buf_bytes(&url), INT64_MIN, INT64_MAX);
+        err = calendar_read(reader, &range, year, &calendar, &detail);
     }
     if (err == ERR_OK) {
         calendar_put_json(&json, calendar);

@@ -5,22 +5,17 @@
 #include "base/json.h"
 #include "base/utc.h"
 #include "replay/archive/wayback_path.h"
+#include "replay/cdx/cdx_output.h"
 #include "replay/cdx/cdx_run.h"
-#include "replay/wayback/wayback_safety.h"
+#include "replay/site/origin.h"
 
 /* A header is at most some KiB, and holds the URL up to eight times. */
 enum { URL_SIZE_WITH_NEIGHBOURS_MAX = 1000, URL_SIZE_WITH_LINKS_MAX = 2000, MEMENTOS_MAX = 5 };
 
-void memento_put_origin(struct buf *out, const struct http_request *request) {
-    bool is_secure = bytes_equal(http_request_header(request, "X-Forwarded-Proto"), BYTES("https"));
-    buf_put_string(out, is_secure ? "https://" : "http://");
-    buf_put(out, wayback_host(request));
-}
-
 static void memento_put_link(struct buf *out, const struct http_request *request, const char *path,
                              struct bytes url, const char *attributes) {
     buf_put_string(out, out->size > 0 ? ", <" : "<");
-    memento_put_origin(out, request);
+    origin_put(out, request);
     buf_put_string(out, path);
     wayback_put_url(out, url);
     buf_put_string(out, attributes);
@@ -31,7 +26,7 @@ static void put_memento(struct buf *out, const struct http_request *request, int
     char digits[UTC_DIGITS_SIZE];
     char date[UTC_RFC1123_SIZE];
     buf_put_string(out, ", <");
-    memento_put_origin(out, request);
+    origin_put(out, request);
     buf_put_format(out, "/web/%s/", utc_format_digits(time_us, digits));
     wayback_put_url(out, url);
     buf_put_format(out, ">; rel=\"%smemento\"; datetime=\"%s\"", relation, utc_format_rfc1123(time_us, date));
@@ -98,7 +93,7 @@ void memento_add_datetime(struct http_request *request, int64_t time_us) {
 
 enum { PIECE_SIZE = 16 << 10, PENDING_SIZE_MAX = 1 << 20, SECOND_US = 1000000 };
 
-enum timemap_format { TIMEMAP_LINK, TIMEMAP_JSON, TIMEMAP_CDX };
+enum timemap_format { TIMEMAP_LINK, TIMEMAP_JSON, TIMEMAP_CDX, TIMEMAP_CDXJ };
 
 /* One that is being sent; a reader is held for it. */
 struct timemap {
@@ -109,6 +104,7 @@ struct timemap {
     struct buf origin;      /* "http://HOST" */
     struct buf uri;         /* for JSON: the one that is being written */
     struct json json;       /* in pending */
+    struct cdx_query query; /* for CDXJ: the form of its lines */
     struct buf pending;     /* written, not yet sent */
     uint64_t pending_start; /* where that begins in all that is sent */
     size_t count;           /* captures so far */
@@ -128,6 +124,7 @@ static struct {
     [TIMEMAP_LINK] = {"link", "application/link-format"},
     [TIMEMAP_JSON] = {"json", "application/json"},
     [TIMEMAP_CDX] = {"cdx", "text/plain; charset=utf-8"},
+    [TIMEMAP_CDXJ] = {"cdxj", "text/x-cdxj; charset=utf-8"},
 };
 
 /* ---- writing ---- */
@@ -214,6 +211,10 @@ static void put_capture(struct timemap *timemap, const struct capture *capture, 
         buf_put(out, cdx_line_value(&timemap->line, CDX_WHOLE_LINE));
         buf_put_byte(out, '\n');
         break;
+    case TIMEMAP_CDXJ:
+        cdx_line_fill(&timemap->line, timemap->reader, capture, cdx_output_fields(&timemap->query));
+        cdx_output_line(&timemap->json, &timemap->query, &timemap->line, timemap->count);
+        break;
     }
 }
 
@@ -255,6 +256,8 @@ static void put_json_end(struct timemap *timemap, int64_t next_us) {
     put_uri_member(timemap, "json_format");
     put_map_uri(timemap, &timemap->uri, TIMEMAP_CDX, INT64_MIN);
     put_uri_member(timemap, "cdx_format");
+    put_map_uri(timemap, &timemap->uri, TIMEMAP_CDXJ, INT64_MIN);
+    put_uri_member(timemap, "cdxj_format");
     json_close(json);
     json_close(json);
     buf_put_byte(&timemap->pending, '\n');
@@ -327,6 +330,7 @@ static void close_timemap(void *context) {
     }
     archive_reader_end(timemap->reader);
     cdx_line_done(&timemap->line);
+    cdx_query_done(&timemap->query);
     cdx_kept_done(&timemap->kept);
     wayback_path_done(&timemap->path);
     buf_done(&timemap->origin);
@@ -356,6 +360,7 @@ static enum err open_walk(struct timemap *timemap, struct err_detail *detail) {
 
 static enum err memento_prepare(struct timemap *timemap, struct replay *replay,
                                 const struct http_request *request, struct err_detail *detail) {
+    cdx_query_init(&timemap->query, CDX_PYWB);
     cdx_line_init(&timemap->line, archive_instance(replay->archive), false);
     cdx_kept_init(&timemap->kept);
     wayback_path_init(&timemap->path);
@@ -363,7 +368,12 @@ static enum err memento_prepare(struct timemap *timemap, struct replay *replay,
     buf_init(&timemap->uri, PENDING_SIZE_MAX);
     buf_init(&timemap->pending, PENDING_SIZE_MAX);
     json_init(&timemap->json, &timemap->pending);
-    memento_put_origin(&timemap->origin, request);
+    if (timemap->format == TIMEMAP_CDXJ) {
+        timemap->query.output = CDX_CDXJ;
+        cdx_query_choose_shown(&timemap->query);
+        cdx_output_init(&timemap->json, &timemap->pending, &timemap->query);
+    }
+    origin_put(&timemap->origin, request);
     enum err err = wayback_path_parse(&timemap->path, replay_target(request), detail);
     if (err == ERR_NOT_FOUND || (err == ERR_OK && timemap->path.kind != WAYBACK_CAPTURE)) {
         return err_set(detail, ERR_INVALID, "a TimeMap is of one URL");
@@ -414,8 +424,12 @@ static void answer_cdx_map(struct http_request *request) {
     answer_timemap(request, TIMEMAP_CDX);
 }
 
+static void answer_cdxj_map(struct http_request *request) {
+    answer_timemap(request, TIMEMAP_CDXJ);
+}
+
 static void memento_refuse(struct http_request *request) {
-    http_answer_error(request, ERR_INVALID, "TimeMaps are /web/timemap/link/URL, json or cdx");
+    http_answer_error(request, ERR_INVALID, "TimeMaps are /web/timemap/link/URL, json, cdx or cdxj");
 }
 
 size_t memento_routes(struct replay *replay, struct http_route out[MEMENTO_ROUTES_MAX]) {
@@ -423,6 +437,7 @@ size_t memento_routes(struct replay *replay, struct http_route out[MEMENTO_ROUTE
         {.method = "GET", .path = "/web/timemap/link/*", .answer = answer_link_map},
         {.method = "GET", .path = "/web/timemap/json/*", .answer = answer_json_map},
         {.method = "GET", .path = "/web/timemap/cdx/*", .answer = answer_cdx_map},
+        {.method = "GET", .path = "/web/timemap/cdxj/*", .answer = answer_cdxj_map},
         {.method = "GET", .path = "/web/timemap/*", .answer = memento_refuse},
     };
     return replay_put_routes(replay, routes, MEMENTO_ROUTES_MAX, out);

@@ -4,6 +4,7 @@
  *      /web/timemap/link/URL     application/link-format
  *      /web/timemap/json/URL     one object
  *      /web/timemap/cdx/URL      lines as /cdx/search/cdx writes them
+ *      /web/timemap/cdxj/URL     lines as /cdx writes them
  *
  * A TimeMap holds up to MEMENTO_PAGE_MAX captures; if there are more, its last link leads to the next page
  * ("/web/timemap/link/TIME/URL": from that time on). It is written while it is sent, and no more of it is
@@ -14,13 +15,10 @@
 
 #include "replay/site/replay.h"
 
-enum { MEMENTO_ROUTES_MAX = 4, MEMENTO_PAGE_MAX = 100000 };
+enum { MEMENTO_ROUTES_MAX = 5, MEMENTO_PAGE_MAX = 100000 };
 
 /* How many there are. */
 size_t memento_routes(struct replay *replay, struct http_route out[MEMENTO_ROUTES_MAX]);
-
-/* Append "http://HOST" as the client knows this server. */
-void memento_put_origin(struct buf *out, const struct http_request *request);
 
 /*
  * Add the Link header: original, timegate and timemap; and if capture is not NULL, the first, previous,

@@ -396,7 +396,9 @@ static void wayback_dispatch(struct wayback *wayback) {
     wayback_add_sharing(wayback->request, wayback->is_ours);
     switch (path->kind) {
     case WAYBACK_CALENDAR:
-        pages_calendar(wayback->replay, wayback->request, buf_bytes(&path->url), year_of(path->digits));
+        pages_calendar(wayback->replay, wayback->request, buf_bytes(&path->url), year_of(path->digits),
+                       path->digits.size > 0 ? INT64_MIN : path->from_us,
+                       path->digits.size > 0 ? INT64_MAX : path->time_us);
         return;
     case WAYBACK_LIST:
         pages_list(wayback->replay, wayback->request, buf_bytes(&path->url));

@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "replay/site/assets.h"
+#include "replay/site/origin.h"
 #include "replay/site/sheet.h"
 #include "replay/wayback/memento.h"
 #include "replay/wayback/wayback_state.h"
@@ -106,7 +107,7 @@ static void put_frame(struct sheet *sheet, const struct wayback *wayback) {
 /* The frame may only show /web/: this is what keeps a replayed page from going to the live web. */
 static void add_policy(const struct wayback *wayback) {
     char policy[POLICY_SIZE_MAX];
-    struct bytes host = wayback_host(wayback->request);
+    struct bytes host = origin_host(wayback->request);
     snprintf(
         policy, sizeof policy,
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "

@@ -4,10 +4,11 @@
 
 #include "base/hex.h"
 #include "http/message/http_head.h"
+#include "replay/site/origin.h"
 #include "warc/warc_id.h"
 #include "web/type/mime_type.h"
 
-enum { HOST_SIZE_MAX = 255, POLICY_SIZE_MAX = 2048 };
+enum { POLICY_SIZE_MAX = 2048 };
 
 /* Redirects are those of this server, which lead to captures; wherever one led, the other policy holds. */
 static const char CONNECTIONS[] = "(response-origin);redirects=allow;webrtc=block";
@@ -52,16 +53,6 @@ bool wayback_is_key(const struct replay *replay, struct bytes key) {
 
 /* ---- who asks ---- */
 
-struct bytes wayback_host(const struct http_request *request) {
-    struct bytes host = http_request_header(request, "Host");
-    bool is_sound = host.size > 0 && host.size <= HOST_SIZE_MAX;
-    for (size_t i = 0; i < host.size && is_sound; i++) {
-        uint8_t byte = host.data[i];
-        is_sound = byte_is_alnum(byte) || (byte != '\0' && strchr(".:-_[]", byte) != NULL);
-    }
-    return is_sound ? host : BYTES("localhost");
-}
-
 bool wayback_is_top_level(const struct http_request *request) {
     struct bytes destination = http_request_header(request, "Sec-Fetch-Dest");
     if (destination.size > 0) {
@@ -86,7 +77,7 @@ bool wayback_is_own_frame(const struct http_request *request) {
  */
 static void add_active_policy(struct http_request *request, bool is_mute) {
     char policy[POLICY_SIZE_MAX];
-    struct bytes host = wayback_host(request);
+    struct bytes host = origin_host(request);
     snprintf(policy, sizeof policy,
              "sandbox%s allow-forms allow-modals allow-downloads allow-pointer-lock allow-presentation; "
              "default-src "

@@ -44,9 +44,6 @@ void wayback_make_key(struct replay *replay);
 /* Is this the secret? */
 bool wayback_is_key(const struct replay *replay, struct bytes key);
 
-/* The Host header if it is a valid one, else "localhost": part of policies and links. */
-struct bytes wayback_host(const struct http_request *request);
-
 /* Is the response to be a page of its own in a browser: a navigation that is not in a frame? */
 bool wayback_is_top_level(const struct http_request *request);
 
