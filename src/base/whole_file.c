@@ -117,6 +117,24 @@ enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode, s
     return sync_parent(path, detail);
 }
 
+/* What a call did to a name, or found done already, made durable. */
+static enum err settle_name(const char *path, int result, struct err_detail *detail) {
+    enum err err = result == 0 ? ERR_OK : whole_file_fail(path, detail);
+    if (err == ERR_NOT_FOUND) {
+        enum err synced = sync_parent(path, NULL);
+        (void)synced; /* its directory may be missing, too */
+    }
+    return err == ERR_OK ? sync_parent(path, detail) : err;
+}
+
+enum err whole_file_remove(const char *path, struct err_detail *detail) {
+    return settle_name(path, unlink(path), detail);
+}
+
+enum err whole_file_rename(const char *path, const char *new_path, struct err_detail *detail) {
+    return settle_name(path, rename(path, new_path), detail);
+}
+
 enum err whole_file_make_directory(const char *path, struct err_detail *detail) {
     char whole[PATH_SIZE_MAX];
     size_t size = strlen(path);

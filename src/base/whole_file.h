@@ -21,6 +21,13 @@ enum err whole_file_read(const char *path, struct buf *out, struct err_detail *d
 enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode,
                             struct err_detail *detail) MUST_CHECK;
 
+/* Once it has returned, no power failure brings the file back. ERR_NOT_FOUND if there is none; its absence is
+ * durable then, too: an earlier call may have been cut off. */
+enum err whole_file_remove(const char *path, struct err_detail *detail) MUST_CHECK;
+
+/* The same for a new name in the same directory, whatever was there. */
+enum err whole_file_rename(const char *path, const char *new_path, struct err_detail *detail) MUST_CHECK;
+
 /* Is there a device, a pipe or a socket? Renaming a file over /dev/null would put an end to it. */
 bool whole_file_is_special(const char *path);
 

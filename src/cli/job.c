@@ -1,6 +1,5 @@
 #include "crawl/engine/job.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -8,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/value.h"
+#include "base/whole_file.h"
 #include "cli/archive.h"
 #include "cli/commands.h"
 #include "cli/decree.h"
@@ -68,10 +68,8 @@ static int remove_job(struct cli *cli, const char *directory, const char *name) 
     struct err_detail detail = {0};
     bool is_left = is_running(directory);
     snprintf(path, sizeof path, "%s/job.conf", directory);
-    if (unlink(path) != 0) {
-        return cli_fail(cli, "%s: %s", path, strerror(errno));
-    }
-    enum err err = is_left ? ERR_OK : jobs_remove_directory(directory, &detail);
+    enum err err = whole_file_remove(path, &detail);
+    err = err == ERR_OK && !is_left ? jobs_remove_directory(directory, &detail) : err;
     if (err != ERR_OK) {
         return cli_fail(cli, "%s", err_detail_text(&detail, err));
     }

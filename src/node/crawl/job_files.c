@@ -1,7 +1,6 @@
 #include "node/crawl/job_files.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,8 +54,7 @@ enum err job_files_remove(const char *directory, struct bytes name, struct err_d
         return err;
     }
     snprintf(file, sizeof file, "%s/job.conf", path);
-    return unlink(file) == 0 ? ERR_OK
-                             : err_set(detail, err_from_errno(errno), "%.100s: %s", file, strerror(errno));
+    return whole_file_remove(file, detail);
 }
 
 enum err job_files_add(const char *directory, struct bytes wish, char ret_name[JOB_NAME_SIZE_MAX],

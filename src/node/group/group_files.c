@@ -1,7 +1,6 @@
 #include "node/group/group_files.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -376,8 +375,9 @@ enum err group_files_remove(const char *directory, const char *name, struct err_
     static const char *const ends[] = {"state", "group"}; /* the second one counts */
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         char path[PATH_SIZE_MAX];
-        if (unlink(group_path_of(directory, name, ends[i], path)) != 0 && errno != ENOENT) {
-            return whole_file_fail(path, detail);
+        enum err err = whole_file_remove(group_path_of(directory, name, ends[i], path), detail);
+        if (err != ERR_OK && err != ERR_NOT_FOUND) {
+            return err;
         }
     }
     return ERR_OK;

@@ -207,7 +207,7 @@ enum err collection_setup_remove(const char *directory, const char *name, struct
         return err;
     }
     collection_setup_path(directory, name, "setup.json", path);
-    return unlink(path) == 0 ? ERR_OK : whole_file_fail(path, detail);
+    return whole_file_remove(path, detail);
 }
 
 static int setup_compare_names(const void *a, const void *b) {

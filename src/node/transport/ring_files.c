@@ -1,6 +1,5 @@
 #include "node/transport/ring_files.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -155,8 +154,9 @@ enum err ring_files_leave(const char *directory, struct err_detail *detail) {
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(left, sizeof left, "%s.left", ring_files_path_of(directory, names[i], path));
-        if (rename(path, left) != 0 && errno != ENOENT) {
-            return whole_file_fail(path, detail);
+        enum err err = whole_file_rename(path, left, detail);
+        if (err != ERR_OK && err != ERR_NOT_FOUND) {
+            return err;
         }
     }
     return ERR_OK;
