@@ -1,0 +1,312 @@
+"""Stories of a node for tests of power failures: what is done and promised, and what must hold after a failure.
+
+Run as a script (under strace, by powercut.record()) it tells one story: powerstories.py NAME ROOT PROMISES. What the
+story keeps lies below ROOT; what others have lies in ROOT.others. A promise is what the program has said: an exit
+status of 0, a line, an answer. Subjects ("job 2") go through values, in order. After a failure each has the value
+that was promised last, or the next one, which may have been under way.
+"""
+import hashlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from mirrornodes import tree
+from waiting import wait_for
+from webserver import Answer, Site
+
+PROGRAM = os.environ.get("MNEMON", str(pathlib.Path(__file__).resolve().parents[2] / "build" / "mnemon"))
+START_S = 60
+SETTLE_S = 4  # of a node that has started
+ABSENT = "absent"
+
+
+class Failed(AssertionError):
+    """What a failure must not do."""
+
+
+def run(directory, *arguments, code=0, **options):
+    done = subprocess.run([PROGRAM, *map(str, arguments), "--data", str(directory)], capture_output=True, text=True,
+                          timeout=150, **options)
+    if code is not None and done.returncode != code:
+        raise Failed(f"mnemon {' '.join(map(str, arguments))}: {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+class Node:
+    """A process of its own, and what it says."""
+
+    def __init__(self, directory, *options, settings=""):
+        self.directory = pathlib.Path(directory)
+        if settings and not (self.directory / "mnemon.conf").exists():
+            self.directory.mkdir(parents=True, exist_ok=True)
+            (self.directory / "mnemon.conf").write_text(settings)
+            for path in (self.directory / "mnemon.conf", self.directory):  # it is the operator's, not the program's
+                opened = os.open(path, os.O_RDONLY)
+                os.fsync(opened)
+                os.close(opened)
+        self.log_path = self.directory.parent / f"{self.directory.name}.log"
+        with self.log_path.open("w") as log:
+            self.process = subprocess.Popen([PROGRAM, "serve", "--data", str(directory), "--http", "0", *map(str, options)],
+                                            stdout=subprocess.PIPE, stderr=log, text=True)
+        ready, _, _ = select.select([self.process.stdout], [], [], START_S)
+        line = self.process.stdout.readline() if ready else ""
+        if not line.startswith("serving"):
+            self.kill()
+            raise Failed(f"the node does not start: {self.said}")
+        self.port = int(line.rsplit(":", 1)[1])
+
+    @property
+    def said(self):
+        return self.log_path.read_text()
+
+    def ask(self, path, method="GET", body=None, token=None):
+        """(status, text)."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        if body is not None:
+            headers["Content-Type"] = "application/json" if body.startswith("{") else "application/x-www-form-urlencoded"
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        text = answer.read().decode(errors="replace")
+        connection.close()
+        return answer.status, text
+
+    def json(self, path):
+        return json.loads(self.ask(path)[1])
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.stdout.read()
+        assert self.process.wait(timeout=120) == 0
+        self.process.stdout.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.kill()
+
+
+class Teller:
+    """What a story is told with."""
+
+    def __init__(self, root, promises):
+        self.root = pathlib.Path(root)
+        self.others = pathlib.Path(f"{root}.others")
+        self.others.mkdir(exist_ok=True)
+        self.file = os.open(promises, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def promise(self, subject, value):
+        os.write(self.file, (json.dumps([subject, value]) + "\n").encode())
+
+
+def promised(lines):
+    """subject: values that were promised, in order."""
+    values = {}
+    for line in lines:
+        subject, value = json.loads(line)
+        values.setdefault(subject, []).append(value)
+    return values
+
+
+def hold(story, subject, values, found):
+    """The value is the one that was promised last, or the next."""
+    course = story.courses.get(subject)
+    said = values.get(subject, [])
+    if course is None:  # of the recording: it never changes once it is there
+        allowed = said[-1:] or None
+    else:
+        at = len(said)
+        assert not said or course[at] == said[-1], f"{subject}: {said} is not {course}"
+        allowed = course[at:at + 2]
+    if allowed is not None and found not in allowed:
+        raise Failed(f"{subject} is {found!r}; promised: {said!r}, so it may be {allowed!r}")
+
+
+def free_port():
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return held.getsockname()[1]
+
+
+# ---- what an operator decides ----
+
+
+class Desk:
+    """Jobs, ring, decrees, groups, collections: by commands, some before the first start and most beside a running node."""
+
+    courses = {
+        "token": None,
+        "key": None,
+        "job 1": [ABSENT, "runs", "paused", "runs", ABSENT],
+        "job 2": [ABSENT, "runs"],
+        "job 3": [ABSENT, "runs", ABSENT],
+        "charter": [0, 1, 2, 3],
+        "takedown": ["shown", "hidden", "shown", "hidden"],
+        "group a": [ABSENT, "open", "invite", ABSENT],
+        "group b": [ABSENT, "approve"],
+        "papers": [0, 1, 2, 3],
+        "maps": [0, 1],
+        "letters": [ABSENT, "subscribed", ABSENT],
+    }
+    takedown = "http://a.example/x"
+
+    def tell(self, teller):
+        data, say = teller.root / "data", teller.promise
+        sources = teller.others
+        for name in ("papers", "maps"):
+            (sources / name / "sub").mkdir(parents=True)
+            (sources / name / "sub" / "first").write_bytes(name.encode() * 3000)
+        run(data, "ring", "create", "films", "--open")
+        say("charter", 1)
+        say("key", self.key_of(data))
+        run(data, "job", "add", "http://127.0.0.1:9/1/", "--scope", "prefix")
+        say("job 1", "runs")
+        run(data, "mirror", "publish", "papers", sources / "papers")
+        say("papers", 1)
+        with Node(data, "--address", "127.0.0.1", "--port", "0",
+                  settings="[crowd]\nenabled = no\n[crawl]\nallow_private = yes\n") as node:
+            token = (data / "token").read_text().strip()
+            say("token", token)
+            run(data, "group", "create", "a", "--open")
+            say("group a", "open")
+            run(data, "ring", "takedown", self.takedown)
+            say("takedown", "hidden")
+            status, _ = node.ask("/api/v1/jobs", "POST", '{"url":"http://127.0.0.1:9/2/","scope":"prefix"}', token)
+            assert status == 201
+            say("job 2", "runs")
+            name = self.names(data)["job 1"]
+            assert node.ask(f"/api/v1/jobs/{name}/pause", "POST", "", token)[0] in (200, 204)
+            say("job 1", "paused")
+            (sources / "papers" / "second").write_bytes(os.urandom(20000))
+            run(data, "mirror", "publish", "papers", sources / "papers")
+            say("papers", 2)
+            run(data, "ring", "amend", "--replicas", "3")
+            say("charter", 2)
+            run(data, "job", "add", "http://127.0.0.1:9/3/", "--scope", "prefix")
+            say("job 3", "runs")
+            run(data, "group", "change", "a", "--invite")
+            say("group a", "invite")
+            run(data, "mirror", "subscribe", "letters", "--from", "127.0.0.1:9")
+            say("letters", "subscribed")
+            run(data, "mirror", "publish", "maps", sources / "maps")
+            say("maps", 1)
+            run(data, "ring", "restore", self.takedown)
+            say("takedown", "shown")
+            run(data, "job", "resume", name)
+            say("job 1", "runs")
+            run(data, "job", "remove", self.names(data)["job 3"])
+            say("job 3", ABSENT)
+            run(data, "group", "create", "b", "--approve")
+            say("group b", "approve")
+            run(data, "mirror", "unsubscribe", "letters")
+            say("letters", ABSENT)
+            run(data, "group", "leave", "a")
+            say("group a", ABSENT)
+            assert node.ask(f"/api/v1/jobs/{name}", "DELETE", None, token)[0] in (200, 204)
+            say("job 1", ABSENT)
+            run(data, "ring", "takedown", self.takedown)
+            say("takedown", "hidden")
+            node.stop()
+        (sources / "papers" / "third").write_bytes(os.urandom(5000))
+        run(data, "mirror", "publish", "papers", sources / "papers")
+        say("papers", 3)
+        run(data, "ring", "amend", "--replicas", "4")
+        say("charter", 3)
+
+    @staticmethod
+    def key_of(data):
+        return json.loads(run(data, "ring", "status", "--json", code=None).stdout)["key"]
+
+    @staticmethod
+    def names(data):
+        """"job 1": its name, of those that are there."""
+        jobs = [json.loads(line) for line in run(data, "job", "list", "--json").stdout.splitlines()]
+        return {f"job {job['seeds'][0].split('/')[-2]}": job["job"] for job in jobs}
+
+    def check(self, root, lines, others):
+        data, values = root / "data", promised(lines)
+        if not data.exists():
+            if values:
+                raise Failed("there is no data directory")
+            return
+        with Node(data, "--address", "127.0.0.1", "--port", "0") as node:
+            self.await_hold(lambda: self.compare(node, data, values))
+        self.check_next(data, values, others)
+
+    @staticmethod
+    def await_hold(compare):
+        """A node knows some things only a moment after it has started."""
+        end = time.monotonic() + SETTLE_S
+        while True:
+            try:
+                return compare()
+            except Failed:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+
+    def compare(self, node, data, values):
+        ring = node.json("/api/v1/ring")
+        jobs = {f"job {job['seeds'][0].split('/')[-2]}": "paused" if job["paused"] else "runs"
+                for job in node.json("/api/v1/jobs")["jobs"]}
+        mirrors = {mirror["name"]: mirror for mirror in node.json("/api/v1/mirrors")["mirrors"]}
+        groups = {group["name"]: group for group in node.json("/api/v1/groups").get("groups", [])}
+        for subject in ("job 1", "job 2", "job 3"):
+            hold(self, subject, values, jobs.get(subject, ABSENT))
+        hold(self, "token", values, (data / "token").read_text().strip())
+        hold(self, "key", values, ring["key"])
+        hold(self, "charter", values, (ring.get("charter") or {}).get("version", 0))
+        hold(self, "takedown", values, self.access_of(data))
+        for name, subject in (("a", "group a"), ("b", "group b")):
+            hold(self, subject, values, groups[name]["admission"] if name in groups else ABSENT)
+        for name in ("papers", "maps"):
+            hold(self, name, values, (mirrors.get(name, {}).get("held") or {}).get("number", 0))
+        hold(self, "letters", values, "subscribed" if "letters" in mirrors else ABSENT)
+
+    @staticmethod
+    def access_of(data):
+        """What the rules of the ring say on the disk, which every reader obeys."""
+        text = "".join(path.read_text() for path in sorted(data.glob("access/ring-*.aclj")))
+        return "hidden" if '"exclude"' in text else "shown"
+
+    def check_next(self, data, values, others):
+        """A version that is made now follows all that were promised, and is whole."""
+        for name in ("papers", "maps"):
+            if name in values:
+                done = run(data, "mirror", "publish", name, others / name)
+                number = int(re.search(r"version (\d+)", done.stdout)[1])
+                if number < values[name][-1]:
+                    raise Failed(f"{name} goes back to version {number} after {values[name][-1]}")
+        if "charter" in values:
+            run(data, "ring", "amend", "--replicas", "5")
+
+
+STORIES = {"desk": Desk}
+
+
+def main():
+    name, root, promises = sys.argv[1:]
+    pathlib.Path(root).mkdir(exist_ok=True)
+    STORIES[name]().tell(Teller(root, promises))
+
+
+if __name__ == "__main__":
+    main()
