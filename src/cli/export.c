@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/period.h"
 #include "cli/progress.h"
+#include "store/instance/absent.h"
 #include "store/instance/query.h"
 #include "store/volume/volume_record.h"
 #include "version.h"
@@ -46,6 +47,10 @@ struct export {
     uint64_t captures_count;
     uint64_t revisits_count; /* of them */
     uint64_t requests_count;
+    bool is_partial_wanted;
+    uint64_t skipped_count; /* captures that were found and cannot be read now */
+    struct absent absent;   /* who did not answer */
+    bool is_told;           /* the warcinfo names all of them */
 };
 
 /* ---- one capture ---- */
@@ -239,6 +244,7 @@ struct export_options {
     const char *to;
     bool quiet;
     bool json;
+    bool partial;
 };
 
 enum export_format { FORMAT_BY_NAME, FORMAT_WARC, FORMAT_GZIP, FORMAT_ZSTD, FORMAT_WACZ };
@@ -329,6 +335,11 @@ static enum err write_info(struct export *export, const char *path, struct err_d
     warc_put_info(&info, "format", BYTES("WARC File Format 1.1"));
     warc_put_info(&info, "conformsTo",
                   BYTES("https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"));
+    if (export->absent.is_any) {
+        warc_put_info(&info, "partial", BYTES("true"));
+        warc_put_info(&info, "unanswered", bytes_of(export->absent.text, export->absent.size));
+    }
+    export->is_told = true;
     const char *slash = strrchr(path, '/');
     struct warc_draft draft = {
         .type = WARC_TYPE_WARCINFO,
@@ -341,6 +352,46 @@ static enum err write_info(struct export *export, const char *path, struct err_d
     return err;
 }
 
+/* ---- who does not answer ---- */
+
+static void add_absent(struct export *export, const struct instance_session *session) {
+    const struct absent *absent = instance_session_absent(session);
+    if (absent->is_any) {
+        size_t size = export->absent.size;
+        absent_add(&export->absent, bytes_of(absent->text, absent->size));
+        export->is_told = export->is_told && size == export->absent.size;
+    }
+}
+
+/* Of all that was asked so far. ERR_UNREACHABLE if the user wants all or nothing. */
+static enum err check_absent(struct export *export, struct err_detail *detail) {
+    add_absent(export, export->data.session);
+    add_absent(export, export->record_session);
+    add_absent(export, export->payload_session);
+    return !export->absent.is_any || export->is_partial_wanted
+               ? ERR_OK
+               : err_set(detail, ERR_UNREACHABLE,
+                         "%.160s did not answer; --partial exports what the others have",
+                         export->absent.text);
+}
+
+/* Whoever is down is known before the first byte is written: each walk begins with a question to all. */
+static enum err ask_all(struct export *export, struct selection *selection, struct err_detail *detail) {
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < selection->count && err == ERR_OK; i++) {
+        struct capture capture;
+        query_start(&selection->queries[i], export->data.session);
+        err = query_next(&selection->queries[i], &capture);
+        err = err == ERR_NOT_FOUND ? ERR_OK : err;
+    }
+    return err == ERR_OK ? check_absent(export, detail) : err;
+}
+
+/* It was found, but what it needs cannot be read now: a partial file does without it. */
+static bool may_skip(const struct export *export, enum err err) {
+    return export->is_partial_wanted && (err == ERR_UNREACHABLE || err == ERR_TIMEOUT || err == ERR_CLOSED);
+}
+
 /* ---- the run ---- */
 
 static enum err write_selection(struct export *export, struct selection *selection, struct progress *progress,
@@ -351,7 +402,9 @@ static enum err write_selection(struct export *export, struct selection *selecti
         query_start(&selection->queries[i], export->data.session);
         while ((err = query_next(&selection->queries[i], &capture)) == ERR_OK) {
             err = is_covered(selection, i, &capture) ? ERR_OK : export_capture(export, &capture, detail);
-            if (err != ERR_OK) {
+            bool is_skipped = may_skip(export, err);
+            export->skipped_count += is_skipped ? 1 : 0;
+            if (err != ERR_OK && !is_skipped) {
                 return err;
             }
             progress->done_count = export->captures_count;
@@ -362,7 +415,7 @@ static enum err write_selection(struct export *export, struct selection *selecti
             return err;
         }
     }
-    return ERR_OK;
+    return check_absent(export, detail);
 }
 
 static enum err init_export(struct export *export, struct sink *sink, enum pack_framing framing) {
@@ -405,13 +458,20 @@ static int export_write_file(struct export *export, const struct export_options 
         err = init_export(export, sink, framing_of(choose_format(options)));
     }
     if (err == ERR_OK) {
-        err = write_info(export, export->wacz != NULL ? WACZ_WARC_NAME : options->output, &detail);
+        err = ask_all(export, selection, &detail);
+    }
+    const char *name = export->wacz != NULL ? WACZ_WARC_NAME : options->output;
+    if (err == ERR_OK) {
+        err = write_info(export, name, &detail);
     }
     if (err == ERR_OK) {
         err = write_selection(export, selection, &progress, &detail);
     }
+    if (err == ERR_OK && !export->is_told) { /* somebody fell silent on the way */
+        err = write_info(export, name, &detail);
+    }
     if (err == ERR_OK && export->wacz != NULL) {
-        err = export_wacz_finish(export->wacz, &detail);
+        err = export_wacz_finish(export->wacz, &export->absent, &detail);
     }
     progress_finish(&progress);
     return err == ERR_OK ? CLI_DONE
@@ -427,6 +487,10 @@ static void print_summary(const struct export *export) {
     if (wacz != NULL) {
         json_count(&json, "pages", wacz->pages_count);
     }
+    if (export->skipped_count > 0) {
+        json_count(&json, "skipped", export->skipped_count);
+    }
+    absent_put_json(&export->absent, &json);
     json_count(&json, "size", wacz != NULL ? wacz->writer.zip.offset : export->writer.offset);
     json_end(&json);
 }
@@ -456,7 +520,7 @@ static int write_output(struct export *export, const struct export_options *opti
 
 static int export_run(struct cli *cli, const void *values) {
     const struct export_options *options = values;
-    struct export export = {.cli = cli};
+    struct export export = {.cli = cli, .is_partial_wanted = options->partial};
     struct selection selection = {0};
     if (options->output == NULL) {
         return cli_usage(cli, &export_command, "--output is missing: name the file to write");
@@ -475,6 +539,9 @@ static int export_run(struct cli *cli, const void *values) {
         return status;
     }
     status = write_output(&export, options, &selection);
+    if (status == CLI_DONE && export.absent.is_any) {
+        fprintf(cli->err, "mnemon: %s is partial: %s did not answer\n", options->output, export.absent.text);
+    }
     free_selection(&selection);
     data_close(&export.data);
     return status;
@@ -490,6 +557,8 @@ static const struct option export_options[] = {
            "only captures from this time on: 1 to 14 digits, such as 2026 or 20260102030405"),
     OPTION(TEXT, struct export_options, to, "to", "TIME",
            "only captures up to this time; 2026 means the end of that year"),
+    OPTION(FLAG, struct export_options, partial, "partial", NULL,
+           "write what can be read while volumes do not answer; the file says so"),
     OPTION(FLAG, struct export_options, quiet, "quiet", NULL, "show no progress", .letter = 'q'),
     OPTION(FLAG, struct export_options, json, "json", NULL, "print a summary as one JSON object"),
     {0},
@@ -503,7 +572,11 @@ const struct command export_command = {
                "with their requests. The file is self-contained: a payload that several captures share is "
                "written in full with the first of them, and no revisit record points outside the file.\n\n"
                "A WACZ file (1.1.1) also contains an index, a list of its pages with their titles, and "
-               "digests. ReplayWeb.page can open it directly.",
+               "digests. ReplayWeb.page can open it directly.\n\n"
+               "If a volume that could hold more does not answer, nothing is written and the exit status is "
+               "1. With --partial the file is written without what it holds, and says so: its warcinfo, and "
+               "the datapackage.json of a WACZ file, have \"partial\" and the names of those that did not "
+               "answer.",
     .options = export_options,
     .options_size = sizeof(struct export_options),
     .arguments_max = SIZE_MAX,

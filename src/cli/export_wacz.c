@@ -211,7 +211,27 @@ static enum err write_blocks(struct export_wacz *wacz, struct err_detail *detail
     return err;
 }
 
-enum err export_wacz_finish(struct export_wacz *wacz, struct err_detail *detail) {
+/* What the package says of it beside its files. */
+static enum err finish_package(struct export_wacz *wacz, const struct absent *absent,
+                               struct err_detail *detail) {
+    struct buf more;
+    struct json json;
+    buf_init(&more, 1 << 14);
+    if (absent->is_any) {
+        json_begin_spaced(&json, &more);
+        absent_put_json(absent, &json);
+        json_end(&json);
+    }
+    enum err err = more.err;
+    if (err == ERR_OK) {
+        err = wacz_writer_finish(&wacz->writer, BYTES("mnemon/" MNEMON_VERSION), buf_bytes(&more), detail);
+    }
+    buf_done(&more);
+    return err;
+}
+
+enum err export_wacz_finish(struct export_wacz *wacz, const struct absent *absent,
+                            struct err_detail *detail) {
     enum err err = wacz_writer_end(&wacz->writer, detail);
     err = err == ERR_OK ? explain(line_runs_sort(&wacz->index), "index", detail) : err;
     if (err == ERR_OK) {
@@ -219,5 +239,5 @@ enum err export_wacz_finish(struct export_wacz *wacz, struct err_detail *detail)
         err = is_small ? write_lines(wacz, detail) : write_blocks(wacz, detail);
     }
     err = err == ERR_OK ? write_scratch(wacz, WACZ_PAGES_PATH, &wacz->pages, detail) : err;
-    return err == ERR_OK ? wacz_writer_finish(&wacz->writer, BYTES("mnemon/" MNEMON_VERSION), detail) : err;
+    return err == ERR_OK ? finish_package(wacz, absent, detail) : err;
 }

@@ -13,6 +13,7 @@
 #define MNEMON_CLI_EXPORT_WACZ_H
 
 #include "cli/line_runs.h"
+#include "store/instance/absent.h"
 #include "store/instance/record.h"
 #include "warc/content.h"
 #include "warc/wacz_writer.h"
@@ -47,7 +48,8 @@ enum err export_wacz_add(struct export_wacz *wacz, const struct capture *capture
                          struct instance_session *session, const struct warc_written *written,
                          bool is_revisit, struct err_detail *detail) MUST_CHECK;
 
-/* All captures are written: the rest of the file. */
-enum err export_wacz_finish(struct export_wacz *wacz, struct err_detail *detail) MUST_CHECK;
+/* All captures are written: the rest of the file. The package names those that did not answer. */
+enum err export_wacz_finish(struct export_wacz *wacz, const struct absent *absent,
+                            struct err_detail *detail) MUST_CHECK;
 
 #endif

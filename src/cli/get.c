@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/output.h"
+#include "store/instance/absent.h"
 #include "store/instance/query.h"
 #include "store/instance/record.h"
 
@@ -76,6 +77,11 @@ static int read_capture(struct getter *getter, struct data *data) {
 static int find_and_read(struct getter *getter, struct query *query, struct data *data, int64_t time_us) {
     query_start(query, data->session);
     enum err err = query_closest(query, time_us, &getter->capture);
+    const struct absent *absent = instance_session_absent(data->session);
+    if (err == ERR_NOT_FOUND && absent->is_any) {
+        return cli_fail(getter->cli, "no capture of %s was found, but %s did not answer and may hold one",
+                        getter->url, absent->text);
+    }
     if (err == ERR_NOT_FOUND) {
         return cli_fail(getter->cli, "the archive in %s holds no capture of %s", data->directory,
                         getter->url);
@@ -131,7 +137,8 @@ const struct command get_command = {
     .synopsis = "URL [--at TIME] [-o FILE]",
     .details = "Writes the bytes of the page, image or file as the server sent them. Transfer encodings "
                "(chunks) are removed, content encodings (gzip, br) are kept.\n\n"
-               "The exit status is 1 if the archive holds no capture of the URL.",
+               "The exit status is 1 if the archive holds no capture of the URL, or if none was found and a "
+               "volume that could hold one did not answer; standard error says which.",
     .options = get_options,
     .options_size = sizeof(struct get_options),
     .arguments_min = 1,

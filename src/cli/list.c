@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/period.h"
+#include "store/instance/absent.h"
 #include "store/instance/capture_line.h"
 #include "store/instance/query.h"
 #include "web/url/url.h"
@@ -37,8 +38,11 @@ static int print_captures(struct cli *cli, const struct list_options *options, s
         count++;
     }
     buf_done(&line);
-    bool is_done = err == ERR_OK || err == ERR_NOT_FOUND;
-    return is_done ? CLI_DONE : cli_fail(cli, "the index cannot be read: %s", err_text(err));
+    if (err != ERR_OK && err != ERR_NOT_FOUND) {
+        return cli_fail(cli, "the index cannot be read: %s", err_text(err));
+    }
+    const struct absent *absent = instance_session_absent(data->session);
+    return absent->is_any ? cli_fail(cli, "these may not be all: %s did not answer", absent->text) : CLI_DONE;
 }
 
 static int list_run(struct cli *cli, const void *values) {
@@ -87,13 +91,16 @@ const struct command list_command = {
     .name = "list",
     .summary = "list the captures of a URL",
     .synopsis = "URL[*] [OPTION…]",
-    .details = "Prints captures as CDXJ lines, sorted by URL and time: SURT, timestamp, and a JSON object "
-               "with url, mime, status, digest, length, offset and filename. A capture whose payload is "
-               "stored with an earlier one has the mime type warc/revisit.\n\n"
-               "  mnemon list http://example.org/page      this URL\n"
-               "  mnemon list 'http://example.org/dir/*'   all URLs that begin like this\n"
-               "  mnemon list '*.example.org'              the host and its subdomains\n"
-               "  mnemon list '*'                          everything",
+    .details =
+        "Prints captures as CDXJ lines, sorted by URL and time: SURT, timestamp, and a JSON object "
+        "with url, mime, status, digest, length, offset and filename. A capture whose payload is "
+        "stored with an earlier one has the mime type warc/revisit.\n\n"
+        "The exit status is 1 if a volume that could hold more did not answer: what the others have is "
+        "listed, and standard error names it.\n\n"
+        "  mnemon list http://example.org/page      this URL\n"
+        "  mnemon list 'http://example.org/dir/*'   all URLs that begin like this\n"
+        "  mnemon list '*.example.org'              the host and its subdomains\n"
+        "  mnemon list '*'                          everything",
     .options = list_options,
     .options_size = sizeof(struct list_options),
     .defaults = &list_defaults,

@@ -83,7 +83,8 @@ static enum err write_text(struct wacz_writer *writer, const char *path, const s
     return err == ERR_OK ? zip_writer_end(&writer->zip, detail) : err;
 }
 
-enum err wacz_writer_finish(struct wacz_writer *writer, struct bytes software, struct err_detail *detail) {
+enum err wacz_writer_finish(struct wacz_writer *writer, struct bytes software, struct bytes more,
+                            struct err_detail *detail) {
     struct buf text;
     struct json json;
     char hex[HEX_SIZE];
@@ -96,6 +97,9 @@ enum err wacz_writer_finish(struct wacz_writer *writer, struct bytes software, s
     json_text(&json, "wacz_version", "1.1.1");
     json_time(&json, "created", writer->created_us - writer->created_us % second_us);
     json_bytes(&json, "software", software);
+    if (more.size > 0) {
+        json_members(&json, more);
+    }
     json_raw(&json, "resources", buf_bytes(&writer->resources));
     json_close(&json);
     buf_put_byte(&text, '\n');

@@ -6,7 +6,7 @@
  *      warc_writer_init(&warc, &writer.sink, 0, …);           what is appended is hashed on its way
  *      wacz_writer_end(&writer, &detail);
  *      …                                                      indexes, pages
- *      wacz_writer_finish(&writer, BYTES("mnemon/1.0"), &detail);
+ *      wacz_writer_finish(&writer, BYTES("mnemon/1.0"), BYTES(""), &detail);
  *
  * All files are stored, none is deflated: readers fetch parts of them by range. Format: docs/formats/wacz.md.
  * Memory: the directory of the ZIP file. After a failure the owner drops the file.
@@ -46,8 +46,9 @@ enum err wacz_writer_start(struct wacz_writer *writer, const char *path, uint64_
                            struct err_detail *detail) MUST_CHECK;
 enum err wacz_writer_end(struct wacz_writer *writer, struct err_detail *detail) MUST_CHECK;
 
-/* The package, its digest and the directory. */
-enum err wacz_writer_finish(struct wacz_writer *writer, struct bytes software,
+/* The package, its digest and the directory. more: an object whose members the package gets, too; may be
+ * empty. */
+enum err wacz_writer_finish(struct wacz_writer *writer, struct bytes software, struct bytes more,
                             struct err_detail *detail) MUST_CHECK;
 
 /* ---- the lines of pages.jsonl ---- */

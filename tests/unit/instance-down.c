@@ -48,6 +48,9 @@ static void a_missing_disk_takes_only_its_own_documents_away(void **state) {
     assert_bytes_equal(capture.surt, BYTES("org,example)/here"));
     assert_int_equal(merge_next(merge, &capture, NULL), ERR_NOT_FOUND);
     assert_true(merge_is_partial(merge));
+    assert_string_equal(instance_session_absent(fixture->session)->text, "volume 3"); /* once */
+    instance_session_forget_absent(fixture->session);
+    assert_false(instance_session_absent(fixture->session)->is_any);
     merge_close(merge);
     assert_int_equal(fixture_count_blocks(fixture), 2);
 
@@ -73,6 +76,28 @@ static void the_next_volume_takes_what_a_missing_one_should(void **state) {
     }
     bring_back(fixture, 1);
     assert_true(fixture_put(fixture, "known to the missing", 7).is_duplicate);
+}
+
+static void those_that_did_not_answer_are_named_once_and_within_bounds(void **state) {
+    (void)state;
+    struct absent absent = {0};
+    struct buf out;
+    struct json json;
+    absent_add_string(&absent, "node a, node b");
+    absent_add_volume(&absent, 7);
+    absent_add_string(&absent, "node b, node\r\nc");
+    assert_string_equal(absent.text, "node a, node b, volume 7, node  c");
+    buf_init(&out, 1 << 10);
+    json_begin(&json, &out);
+    absent_put_json(&absent, &json);
+    json_end(&json);
+    assert_bytes_equal(buf_bytes(&out), BYTES("{\"partial\":true,\"unanswered\":[\"node a\",\"node b\","
+                                              "\"volume 7\",\"node  c\"]}"));
+    buf_done(&out);
+    for (uint16_t i = 0; i < 1000; i++) {
+        absent_add_volume(&absent, i);
+    }
+    assert_true(absent.is_any && absent.size < sizeof absent.text && absent.text[absent.size] == '\0');
 }
 
 static void a_file_in_place_of_the_directory_is_a_volume_that_is_down(void **state) {
@@ -328,6 +353,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(a_missing_disk_takes_only_its_own_documents_away),
         WITH_FIXTURE(the_next_volume_takes_what_a_missing_one_should),
+        cmocka_unit_test(those_that_did_not_answer_are_named_once_and_within_bounds),
         WITH_FIXTURE(a_file_in_place_of_the_directory_is_a_volume_that_is_down),
         WITH_FIXTURE(an_instance_without_any_volume_does_not_open),
         WITH_FIXTURE(a_volume_in_other_hands_is_not_down_but_an_error),

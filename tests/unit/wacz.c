@@ -56,7 +56,7 @@ static void make_wacz(struct buf *out) {
         assert_int_equal(sink_append(&writer.sink, bytes_of_string(files[i].text), NULL), ERR_OK);
         assert_int_equal(wacz_writer_end(&writer, NULL), ERR_OK);
     }
-    assert_int_equal(wacz_writer_finish(&writer, BYTES("mnemon \"test\""), NULL), ERR_OK);
+    assert_int_equal(wacz_writer_finish(&writer, BYTES("mnemon \"test\""), BYTES(""), NULL), ERR_OK);
     wacz_writer_done(&writer);
 }
 

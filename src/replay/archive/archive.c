@@ -276,6 +276,7 @@ struct archive_reader *archive_reader_begin(struct archive *archive) {
     pthread_mutex_unlock(&archive->lock);
     reader = reader != NULL ? reader : reader_new(archive);
     if (reader != NULL) {
+        instance_session_forget_absent(reader->session);
         instance_session_set_guest(reader->session, true);
         instance_session_set_mirrored(reader->session, true);
     }
@@ -341,6 +342,10 @@ bool archive_reader_hold(struct archive_reader *reader) {
 
 struct instance_session *archive_reader_session(struct archive_reader *reader) {
     return reader->session;
+}
+
+const struct absent *archive_reader_absent(const struct archive_reader *reader) {
+    return instance_session_absent(reader->session);
 }
 
 void *archive_reader_extra(const struct archive_reader *reader) {

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "http/message/http_head.h"
 #include "store/access/access.h"
+#include "store/instance/absent.h"
 #include "store/instance/instance.h"
 #include "store/instance/query.h"
 #include "store/instance/record.h"
@@ -68,6 +69,9 @@ void archive_reader_renew(struct archive_reader *reader);
 bool archive_reader_hold(struct archive_reader *reader) MUST_CHECK;
 
 struct instance_session *archive_reader_session(struct archive_reader *reader);
+
+/* Who could hold what the reader looked for and did not answer (store/instance/absent.h), since it began. */
+const struct absent *archive_reader_absent(const struct archive_reader *reader);
 
 /* What wayback.c wants to use again with the next reader, NULL at first; freed with the reader. */
 void *archive_reader_extra(const struct archive_reader *reader);

@@ -228,7 +228,8 @@ enum err archive_find(struct archive_reader *reader, struct bytes surt, int64_t 
     if (!timeline->is_whole) {
         err = seek(reader, buf_bytes(&timeline->surt), time_us, choice, ret_capture, detail);
         return err == ERR_NOT_FOUND && timeline->is_partial
-                   ? err_set(detail, ERR_UNREACHABLE, "a volume of this archive is not there")
+                   ? err_set(detail, ERR_UNREACHABLE, "nothing was found, but %s did not answer",
+                             archive_reader_absent(reader)->text)
                    : err;
     }
     const struct capture *found = find_choose(timeline, time_us, choice);

@@ -5,6 +5,7 @@
 #include "replay/cdx/cdx_answer.h"
 #include "replay/cdx/cdx_run.h"
 #include "replay/site/origin.h"
+#include "replay/site/partial.h"
 #include "replay/site/replay.h"
 
 enum {
@@ -20,7 +21,7 @@ enum {
 /* A regular expression that is too much work is the client's fault, not a request that is too large. */
 static void answer_error(struct http_request *request, bool is_json, enum err err,
                          const struct err_detail *detail) {
-    unsigned status = err == ERR_LIMIT ? STATUS_BAD_REQUEST : http_status(err);
+    unsigned status = err == ERR_LIMIT ? STATUS_BAD_REQUEST : partial_status(err);
     const char *text = err_detail_text(detail, err);
     if (!is_json) {
         http_answer_status(request, status, err, text);
@@ -74,6 +75,12 @@ static void answer_cdx(struct http_request *request, enum cdx_dialect dialect) {
         return;
     }
     err = cdx_answer_work(answer, &detail);
+    const struct absent *absent = cdx_answer_absent(answer);
+    partial_add_header(request, absent);
+    if (absent->is_any) {
+        cdx_answer_mark(answer);
+        err = err == ERR_OK && cdx_answer_is_empty(answer) ? partial_missing(absent, "", &detail) : err;
+    }
     if (err == ERR_OK && !cdx_answer_is_over(answer) && !cdx_answer_hold(answer)) {
         err = err_set(&detail, ERR_BUSY, "too many long lists are being sent; try again later");
     }
@@ -177,11 +184,12 @@ static enum err put_closest(struct json *json, struct http_request *request, con
         put_capture(json, &capture, http_request_header(request, "Host"));
     }
     cdx_run_close(&run);
-    return err == ERR_NOT_FOUND ? ERR_OK : err;
+    return err;
 }
 
+/* *ret_status: 503 if nothing was found and somebody that could hold it did not answer. */
 static enum err put_answer(struct buf *out, struct http_request *request, const struct asked *asked,
-                           struct err_detail *detail) {
+                           unsigned *ret_status, struct err_detail *detail) {
     const struct replay *replay = http_request_context(request);
     if (asked->url.size == 0) {
         return err_set(detail, ERR_INVALID, "url= is missing");
@@ -201,7 +209,13 @@ static enum err put_answer(struct buf *out, struct http_request *request, const 
     json_bytes(&json, "url", buf_bytes(&asked->url));
     json_open(&json, "archived_snapshots");
     enum err err = put_closest(&json, request, asked, reader, detail);
+    const struct absent *absent = archive_reader_absent(reader);
+    json_close(&json);
+    absent_put_json(absent, &json);
     json_end(&json);
+    partial_add_header(request, absent);
+    *ret_status = err == ERR_NOT_FOUND && absent->is_any ? STATUS_UNAVAILABLE : STATUS_OK;
+    err = err == ERR_NOT_FOUND ? ERR_OK : err;
     buf_put_string(out, asked->callback.size > 0 ? ");\n" : "\n");
     archive_reader_end(reader);
     return err == ERR_OK ? out->err : err;
@@ -219,7 +233,8 @@ static void answer_available(struct http_request *request) {
     form_get(query, "url", &asked.url);
     form_get(query, "timestamp", &asked.timestamp);
     form_get(query, "callback", &asked.callback);
-    enum err err = put_answer(&body, request, &asked, &detail);
+    unsigned status = STATUS_OK;
+    enum err err = put_answer(&body, request, &asked, &status, &detail);
     if (err != ERR_OK) {
         buf_clear(&body);
         http_put_error(&body, err, err_detail_text(&detail, err));
@@ -227,7 +242,7 @@ static void answer_available(struct http_request *request) {
     }
     bool is_script = err == ERR_OK && asked.callback.size > 0;
     http_add_header(request, "X-Content-Type-Options", "nosniff");
-    http_answer(request, err == ERR_OK ? STATUS_OK : http_status(err),
+    http_answer(request, err == ERR_OK ? status : partial_status(err),
                 is_script ? "application/javascript; charset=utf-8" : "application/json", buf_bytes(&body));
     buf_done(&body);
     buf_done(&asked.url);

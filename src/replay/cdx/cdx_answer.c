@@ -41,6 +41,8 @@ struct cdx_answer {
     struct buf out;
     struct json json; /* in out */
     size_t consumed;
+    bool is_begun;  /* a piece has been made: what the head of the answer says is settled */
+    bool is_marked; /* there it says that this may not be all */
 };
 
 /* ---- from start to end ---- */
@@ -138,6 +140,18 @@ bool cdx_answer_hold(struct cdx_answer *answer) {
     return archive_reader_hold(answer->reader);
 }
 
+const struct absent *cdx_answer_absent(const struct cdx_answer *answer) {
+    return archive_reader_absent(answer->reader);
+}
+
+void cdx_answer_mark(struct cdx_answer *answer) {
+    answer->is_marked = true;
+}
+
+bool cdx_answer_is_empty(const struct cdx_answer *answer) {
+    return answer->phase == PHASE_OVER && answer->count == 0;
+}
+
 bool cdx_answer_is_over(const struct cdx_answer *answer) {
     return answer->phase == PHASE_OVER;
 }
@@ -146,6 +160,7 @@ bool cdx_answer_is_over(const struct cdx_answer *answer) {
 
 static void end_list(struct cdx_answer *answer, struct bytes key) {
     cdx_output_end(&answer->json, &answer->query, answer->count, key);
+    cdx_output_partial(&answer->json, &answer->query, cdx_answer_absent(answer));
     answer->phase = PHASE_OVER;
 }
 
@@ -286,7 +301,7 @@ static enum err break_off(struct cdx_answer *answer, struct err_detail *detail) 
     return ERR_OK;
 }
 
-enum err cdx_answer_work(struct cdx_answer *answer, struct err_detail *detail) {
+static enum err answer_make_piece(struct cdx_answer *answer, struct err_detail *detail) {
     uint64_t begin_us = 0;
     while (answer->phase != PHASE_OVER && answer->out.size < PIECE_SIZE) {
         enum err err = answer_step(answer, detail);
@@ -307,4 +322,14 @@ enum err cdx_answer_work(struct cdx_answer *answer, struct err_detail *detail) {
         }
     }
     return answer->out.err;
+}
+
+enum err cdx_answer_work(struct cdx_answer *answer, struct err_detail *detail) {
+    enum err err = answer_make_piece(answer, detail);
+    const struct absent *absent = cdx_answer_absent(answer);
+    if (err == ERR_OK && answer->is_begun && !answer->is_marked && absent->is_any) {
+        err = err_set(detail, ERR_UNREACHABLE, "%s did not answer", absent->text);
+    }
+    answer->is_begun = true;
+    return err;
 }

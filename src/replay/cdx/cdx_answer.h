@@ -4,7 +4,8 @@
  * A piece is some milliseconds of work and a bounded number of bytes, so that others are served in between
  * and a long answer takes no more memory than a short one. What is asked for may take a minute in all, then
  * the answer ends with its resume key if one was asked for, and with ERR_TIMEOUT if not: a list that is
- * not whole must not look as if it were.
+ * not whole must not look as if it were. For the same reason a list of which the client was not told at its
+ * start that somebody does not answer is broken off when that happens later.
  *
  * Belongs to one thread at a time; holds its reader, and with it a view of the index, until it is freed.
  */
@@ -41,6 +42,16 @@ bool cdx_answer_hold(struct cdx_answer *answer) MUST_CHECK;
 /* What was made and not yet consumed. */
 struct bytes cdx_answer_bytes(const struct cdx_answer *answer);
 void cdx_answer_consume(struct cdx_answer *answer, size_t size);
+
+/*
+ * Who did not answer so far. From cdx_answer_mark() on the client knows that the list may lack something;
+ * without it, work ends with ERR_UNREACHABLE as soon as somebody does not answer behind the first piece.
+ */
+const struct absent *cdx_answer_absent(const struct cdx_answer *answer);
+void cdx_answer_mark(struct cdx_answer *answer);
+
+/* There is not a single line in it, and nothing more will come. */
+bool cdx_answer_is_empty(const struct cdx_answer *answer);
 
 /* Nothing more will come. */
 bool cdx_answer_is_over(const struct cdx_answer *answer);

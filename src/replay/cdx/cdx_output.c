@@ -194,6 +194,15 @@ void cdx_output_end(struct json *json, const struct cdx_query *query, uint64_t l
     buf_done(&word);
 }
 
+void cdx_output_partial(struct json *json, const struct cdx_query *query, const struct absent *absent) {
+    if (absent->is_any && query->output == CDX_JSON && !is_table(query)) {
+        json_open(json, NULL);
+        absent_put_json(absent, json);
+        json_close(json);
+        buf_put_byte(json->out, '\n');
+    }
+}
+
 void cdx_output_pages(struct json *json, const struct cdx_query *query, uint64_t pages_count) {
     if (query->output != CDX_JSON) {
         buf_put_u64(json->out, pages_count);

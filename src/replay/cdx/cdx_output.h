@@ -28,6 +28,9 @@ void cdx_output_line(struct json *json, const struct cdx_query *query, struct cd
 /* Append what ends so many lines: the resume key, unless it is empty, and brackets. */
 void cdx_output_end(struct json *json, const struct cdx_query *query, uint64_t lines_count, struct bytes key);
 
+/* The last line of JSON in lines: this may not be all. Other forms, and a table, have no place for it. */
+void cdx_output_partial(struct json *json, const struct cdx_query *query, const struct absent *absent);
+
 /* The whole answer to showNumPages. */
 void cdx_output_pages(struct json *json, const struct cdx_query *query, uint64_t pages_count);
 

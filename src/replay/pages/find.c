@@ -9,6 +9,7 @@
 #include "http/server/http_request.h"
 #include "replay/search/search.h"
 #include "replay/site/fill.h"
+#include "replay/site/partial.h"
 
 enum {
     TIME_DIGITS_MAX = 14,
@@ -29,6 +30,7 @@ struct find {
     struct search_job job;
     struct buf fields[FIND_FIELDS_COUNT]; /* as typed */
     uint64_t page;                        /* from 1 */
+    struct absent absent;                 /* what the index does not cover */
 };
 
 static const struct {
@@ -225,6 +227,7 @@ static void find_answer_json(struct find *find) {
     json_break(&json);
     JSON_COUNTS(&json, {"offset", job->question.offset}, {"limit", job->question.limit});
     json_bool(&json, "has_more", job->has_more);
+    absent_put_json(&find->absent, &json);
     put_index(&json, find->replay->search);
     json_end(&json);
     http_answer_json(find->request, find_status(find), "no-cache", &out);
@@ -321,8 +324,9 @@ static void put_turn(struct sheet *sheet, const struct find *find, uint64_t page
 static void put_results(struct sheet *sheet, const struct find *find) {
     const struct search_job *job = &find->job;
     if (job->results_count == 0) {
-        sheet_html(sheet, find->page > 1 ? "<p>There is nothing more.</p>\n"
-                                         : "<p>No archived page has all of these words.</p>\n");
+        sheet_html(sheet, find->page > 1
+                              ? "<p>There is nothing more.</p>\n"
+                              : "<p>No archived page that is searched has all of these words.</p>\n");
     } else {
         sheet_html(sheet, "<ol class=entries id=results>\n");
         for (size_t i = 0; i < job->results_count; i++) {
@@ -354,6 +358,10 @@ static void find_answer_page(struct find *find) {
         put_help(&sheet);
     }
     put_state(&sheet, find->replay->search);
+    if (find->absent.is_any) {
+        FILL(&sheet, "<p class=\"notice warning\" id=partial>Not searched: {string}.</p>\n",
+             {.string = find->absent.text});
+    }
     sheet_answer(&sheet, find_status(find));
 }
 
@@ -407,6 +415,8 @@ static void find_ask(struct find *find) {
 }
 
 static void respond(struct find *find) {
+    search_add_absent(find->replay->search, &find->absent);
+    partial_add_header(find->request, &find->absent);
     if (is_api(find->request)) {
         find_answer_json(find);
     } else {

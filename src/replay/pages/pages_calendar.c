@@ -49,7 +49,7 @@ struct calendar {
     uint64_t total_count; /* captures that were looked at */
     bool is_cut;          /* there are older ones */
     bool is_range;        /* only a part of all time was asked for */
-    bool is_partial;      /* volumes were down */
+    struct absent absent; /* who did not answer */
     int64_t first_us;
     int64_t last_us;
     struct calendar_year years[CALENDAR_YEARS_MAX]; /* the newest first */
@@ -133,7 +133,7 @@ static bool calendar_add(struct calendar *calendar, const struct capture *captur
 }
 
 static enum err walk_captures(struct calendar *calendar, struct archive_walk *walk,
-                              struct err_detail *detail) {
+                              const struct absent *absent, struct err_detail *detail) {
     struct capture capture;
     struct newer newer = {0};
     enum err err;
@@ -143,7 +143,11 @@ static enum err walk_captures(struct calendar *calendar, struct archive_walk *wa
             return ERR_OK;
         }
     }
-    return err == ERR_NOT_FOUND && calendar->total_count > 0 ? ERR_OK : err;
+    if (err != ERR_NOT_FOUND) {
+        return err;
+    }
+    return calendar->total_count > 0 ? ERR_OK
+                                     : partial_missing(absent, "There is no capture of this URL.", detail);
 }
 
 static void calendar_free(struct calendar *calendar) {
@@ -174,8 +178,8 @@ static enum err calendar_read(struct archive_reader *reader, const struct archiv
         err = archive_walk_open(reader, range, &walk, detail);
     }
     if (err == ERR_OK) {
-        err = walk_captures(calendar, walk, detail);
-        calendar->is_partial = archive_walk_is_partial(walk);
+        err = walk_captures(calendar, walk, archive_reader_absent(reader), detail);
+        calendar->absent = *archive_reader_absent(reader);
         archive_walk_close(walk);
     }
     if (err != ERR_OK) {
@@ -393,10 +397,7 @@ static void put_summary(struct sheet *sheet, const struct calendar *calendar) {
         sheet_notice(sheet, SHEET_WARNING,
                      "There are more captures than can be counted here; older ones are left out.");
     }
-    if (calendar->is_partial) {
-        sheet_notice(sheet, SHEET_WARNING,
-                     "A volume of this archive cannot be reached now; its captures are left out.");
-    }
+    partial_put_notice(sheet, &calendar->absent);
 }
 
 static void put_actions(struct sheet *sheet, const struct calendar *calendar) {
@@ -447,6 +448,7 @@ void pages_calendar(struct replay *replay, struct http_request *request, struct 
     struct calendar *calendar = NULL;
     struct archive_range range = calendar_range(url, from_us, to_us);
     enum err err = reader == NULL ? ERR_MEMORY : calendar_read(reader, &range, year, &calendar, &detail);
+    pages_add_partial(request, reader);
     archive_reader_end(reader);
     if (err == ERR_NOT_FOUND) {
         calendar_answer_missing(replay, request, url);
@@ -493,6 +495,7 @@ static void calendar_put_json(struct json *json, const struct calendar *calendar
     json_bytes(json, "url", buf_bytes(&calendar->url));
     json_count(json, "count", calendar->total_count);
     json_bool(json, "cut", calendar->is_cut);
+    absent_put_json(&calendar->absent, json);
     json_timestamp(json, "first", calendar->first_us);
     json_timestamp(json, "last", calendar->last_us);
     json_open_list(json, "years");
@@ -540,6 +543,7 @@ void pages_calendar_json(struct http_request *request) {
         struct archive_range range = calendar_range(buf_bytes(&url), INT64_MIN, INT64_MAX);
         err = calendar_read(reader, &range, year, &calendar, &detail);
     }
+    pages_add_partial(request, reader);
     if (err == ERR_OK) {
         calendar_put_json(&json, calendar);
         calendar_free(calendar);

@@ -272,6 +272,7 @@ static enum err answer_comparison(struct replay *replay, struct http_request *re
     }
     comparison_init(&comparison, target->view);
     enum err err = read_versions(&comparison, reader, target, detail);
+    pages_add_partial(request, reader);
     archive_reader_end(reader);
     if (err == ERR_OK) {
         sheet_begin_bare(&sheet, replay, request, "Comparison", SHEET_NONE);

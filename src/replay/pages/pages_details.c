@@ -290,6 +290,7 @@ void pages_details(struct http_request *request) {
         err = asking.reader == NULL ? ERR_MEMORY : archive_try(asking.reader, &attempt, &detail);
     }
     if (err != ERR_OK) {
+        pages_add_partial(request, asking.reader);
         pages_answer_error(replay, request, err, &detail);
     }
     pages_target_done(&asking.target);

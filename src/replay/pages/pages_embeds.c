@@ -81,7 +81,7 @@ static enum err embeds_put_part(struct json *json, struct archive_reader *reader
         json_signed(json, "seconds_apart", apart);
         span->oldest_us = capture.time_us < span->oldest_us ? capture.time_us : span->oldest_us;
         span->newest_us = capture.time_us > span->newest_us ? capture.time_us : span->newest_us;
-    } else if (err == ERR_NOT_FOUND || err == ERR_INVALID || err == ERR_LIMIT) {
+    } else if (err == ERR_NOT_FOUND || err == ERR_INVALID || err == ERR_LIMIT || err == ERR_UNREACHABLE) {
         json_none(json, "timestamp");
         json_none(json, "status");
         json_none(json, "seconds_apart");
@@ -108,6 +108,7 @@ static enum err put_parts(struct json *json, struct archive_reader *reader, cons
     json_timestamp(json, "newest", span.newest_us);
     json_count(json, "missing", span.missing_count);
     json_bool(json, "cut", embeds->is_cut);
+    absent_put_json(archive_reader_absent(reader), json);
     json_close(json);
     return err;
 }
@@ -126,6 +127,7 @@ static enum err answer_embeds(void *context, const struct capture *capture, stru
     enum err err = find_embeds(&embeds, asked->reader, capture, detail);
     err = err == ERR_OK ? put_parts(&json, asked->reader, &embeds, time_us) : err;
     if (err == ERR_OK) {
+        pages_add_partial(asked->request, asked->reader);
         http_answer_json(asked->request, STATUS_OK, "no-cache", &text);
     }
     buf_done(&text);

@@ -127,6 +127,12 @@ enum err pages_find(struct archive_reader *reader, struct bytes url, int64_t tim
 
 /* ---- answers ---- */
 
+void pages_add_partial(struct http_request *request, const struct archive_reader *reader) {
+    if (reader != NULL) {
+        partial_add_header(request, archive_reader_absent(reader));
+    }
+}
+
 static const char *error_title(unsigned status) {
     switch (status) {
     case 400:
@@ -135,6 +141,8 @@ static const char *error_title(unsigned status) {
         return "Not in this archive";
     case STATUS_BLOCKED:
         return "Not shown";
+    case STATUS_UNAVAILABLE:
+        return "Not available now";
     default:
         return status < 500 ? "This cannot be done" : "Something went wrong here";
     }
@@ -142,7 +150,7 @@ static const char *error_title(unsigned status) {
 
 void pages_answer_error(struct replay *replay, struct http_request *request, enum err err,
                         const struct err_detail *detail) {
-    unsigned status = err == ERR_PERMISSION ? STATUS_BLOCKED : http_status(err);
+    unsigned status = err == ERR_PERMISSION ? STATUS_BLOCKED : partial_status(err);
     const char *text = err_detail_text(detail, err);
     if (bytes_starts_with(http_request_path(request), BYTES("/api/"))) {
         http_answer_status(request, status, err, text);
@@ -184,6 +192,7 @@ void pages_answer_asked(struct http_request *request,
     struct err_detail detail = {0};
     enum err err = asked.reader == NULL ? ERR_MEMORY : archive_try(asked.reader, &attempt, &detail);
     if (err != ERR_OK) {
+        pages_add_partial(request, asked.reader);
         pages_answer_error(replay, request, err, &detail);
     }
     archive_reader_end(asked.reader);

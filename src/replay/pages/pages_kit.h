@@ -11,6 +11,7 @@
 
 #include "replay/archive/wayback_path.h"
 #include "replay/site/fill.h"
+#include "replay/site/partial.h"
 
 enum pages_view { PAGES_VIEW_PAGE, PAGES_VIEW_TEXT, PAGES_VIEW_SOURCE, PAGES_VIEW_WARC };
 
@@ -57,6 +58,9 @@ struct pages_asked {
 void pages_answer_asked(struct http_request *request,
                         enum err (*use)(void *context, const struct capture *capture,
                                         struct err_detail *detail));
+
+/* The header that says who did not answer (replay/site/partial.h); the reader may be NULL. */
+void pages_add_partial(struct http_request *request, const struct archive_reader *reader);
 
 /* ERR_PERMISSION stands for a rule that blocks: 451. JSON under /api/, else a page. */
 void pages_answer_error(struct replay *replay, struct http_request *request, enum err err,

@@ -205,11 +205,12 @@ static enum err put_list(struct listing *listing, struct archive_reader *reader,
                       "<th scope=col>Last<th scope=col>Type<th scope=col>Status<tbody>\n");
     err = walk_groups(listing, walk, detail);
     sheet_table_end(sheet);
-    if (archive_walk_is_partial(walk)) {
-        sheet_notice(sheet, SHEET_WARNING,
-                     "A volume of this archive cannot be reached now; its captures are left out.");
-    }
     archive_walk_close(walk);
+    const struct absent *absent = archive_reader_absent(reader);
+    partial_put_notice(sheet, absent);
+    if (err == ERR_OK && absent->is_any && listing->rows_count == 0 && !listing->has_more) {
+        return partial_missing(absent, "", detail);
+    }
     list_put_end(listing, range->url);
     return err;
 }
@@ -247,6 +248,7 @@ static void list_answer(struct replay *replay, struct http_request *request, str
     listing_init(&listing, &sheet, request);
     enum err err = put_list(&listing, reader, &range, &detail);
     listing_done(&listing);
+    pages_add_partial(request, reader);
     archive_reader_end(reader);
     if (err == ERR_OK) {
         sheet_answer(&sheet, STATUS_OK);

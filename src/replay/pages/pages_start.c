@@ -133,7 +133,7 @@ static void put_holdings(struct sheet *sheet, struct archive_reader *reader) {
         sheet_html(sheet, snapshot->is_complete ? "" : "<p class=quiet>So far; counting goes on.</p>\n");
         sheet_html(sheet, "<p class=actions><a class=button href=\"/holdings\">Hosts, types and years</a>"
                           "<a class=button href=\"/save\">Save a page now</a></p>\n");
-    } else if (is_empty(reader)) {
+    } else if (is_empty(reader) && !archive_reader_absent(reader)->is_any) {
         put_beginning(sheet);
     } else {
         sheet_notice(sheet, SHEET_PLAIN, "The contents of this archive are being counted.");
@@ -318,7 +318,9 @@ void pages_suggest(struct http_request *request) {
         json_open_list(&json, "suggestions");
         suggest(replay, &out, bytes_trim(buf_bytes(&question)));
         json_close(&json);
+        absent_put_json(archive_reader_absent(reader), &json);
         json_close(&json);
+        pages_add_partial(request, reader);
         http_answer_json(request, STATUS_OK, "no-cache", &text);
     }
     buf_done(&text);

@@ -380,6 +380,17 @@ static enum err find_volumes(struct search *search) {
     return ERR_OK;
 }
 
+void search_add_absent(const struct search *search, struct absent *absent) {
+    struct instance *instance = search->config.instance;
+    for (size_t i = 0; i < instance_volumes_count(instance); i++) {
+        struct instance_volume volume;
+        instance_volume(instance, i, &volume);
+        if (volume.volume == NULL) {
+            absent_add_volume(absent, volume.number);
+        }
+    }
+}
+
 static enum err search_start_threads(struct search *search) {
     struct pool_config askers = {
         .name = "search", .threads_max = SEARCH_ASKERS_COUNT, .jobs_max = SEARCH_JOBS_MAX};

@@ -29,6 +29,7 @@
 #include "replay/archive/archive.h"
 #include "replay/search/search_words.h"
 #include "run/pool.h"
+#include "store/instance/absent.h"
 
 struct search;
 
@@ -70,6 +71,9 @@ struct search_stat {
 };
 
 void search_stat(struct search *search, struct search_stat *ret_stat);
+
+/* The volumes of the archive whose captures it does not find: those that are down, and those of others. */
+void search_add_absent(const struct search *search, struct absent *absent);
 
 /* ---- questions ---- */
 

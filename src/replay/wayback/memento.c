@@ -8,6 +8,7 @@
 #include "replay/cdx/cdx_output.h"
 #include "replay/cdx/cdx_run.h"
 #include "replay/site/origin.h"
+#include "replay/site/partial.h"
 
 /* A header is at most some KiB, and holds the URL up to eight times. */
 enum { URL_SIZE_WITH_NEIGHBOURS_MAX = 1000, URL_SIZE_WITH_LINKS_MAX = 2000, MEMENTOS_MAX = 5 };
@@ -115,6 +116,8 @@ struct timemap {
     struct capture next;  /* taken from the walk already */
     bool has_next;
     bool is_over;
+    bool is_begun;  /* the head of the answer is settled */
+    bool is_marked; /* there it says that this may not be all */
 };
 
 static struct {
@@ -259,6 +262,8 @@ static void put_json_end(struct timemap *timemap, int64_t next_us) {
     put_map_uri(timemap, &timemap->uri, TIMEMAP_CDXJ, INT64_MIN);
     put_uri_member(timemap, "cdxj_format");
     json_close(json);
+    json_break(json);
+    absent_put_json(archive_reader_absent(timemap->reader), json);
     json_close(json);
     buf_put_byte(&timemap->pending, '\n');
 }
@@ -275,9 +280,15 @@ static void memento_put_end(struct timemap *timemap) {
 
 /* ---- sending ---- */
 
+/* A map that began as a whole one is broken off if it turns out not to be: there is no place left to say so.
+ */
 static enum err memento_take_next(struct timemap *timemap, struct err_detail *detail) {
     enum err err = archive_walk_next(timemap->walk, &timemap->next, detail);
+    const struct absent *absent = archive_reader_absent(timemap->reader);
     timemap->has_next = err == ERR_OK;
+    if (absent->is_any && timemap->is_begun && !timemap->is_marked) {
+        return err_set(detail, ERR_UNREACHABLE, "%s did not answer", absent->text);
+    }
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
@@ -353,7 +364,8 @@ static enum err open_walk(struct timemap *timemap, struct err_detail *detail) {
         err = memento_take_next(timemap, detail);
     }
     if (err == ERR_OK && !timemap->has_next) {
-        err = err_set(detail, ERR_NOT_FOUND, "this archive has no capture of this URL");
+        err = partial_missing(archive_reader_absent(timemap->reader),
+                              "this archive has no capture of this URL", detail);
     }
     return err;
 }
@@ -399,8 +411,14 @@ static void answer_timemap(struct http_request *request, enum timemap_format for
     }
     timemap->format = format;
     enum err err = memento_prepare(timemap, http_request_context(request), request, &detail);
+    if (timemap->reader != NULL) {
+        partial_add_header(request, archive_reader_absent(timemap->reader));
+        timemap->is_marked = archive_reader_absent(timemap->reader)->is_any;
+    }
+    timemap->is_begun = true;
     if (err != ERR_OK) {
-        http_answer_error(request, err == ERR_LIMIT ? ERR_INVALID : err, err_detail_text(&detail, err));
+        err = err == ERR_LIMIT ? ERR_INVALID : err;
+        http_answer_status(request, partial_status(err), err, err_detail_text(&detail, err));
         close_timemap(timemap);
         return;
     }

@@ -137,6 +137,8 @@ static void wayback_tell(struct wayback *wayback, const char *text) {
 /* Say what went wrong, to people or programs, and tell the operator what only the operator can mend. */
 static void wayback_refuse_error(struct wayback *wayback, enum err err, const struct err_detail *detail) {
     const char *text = err_detail_text(detail, err);
+    const struct absent *absent = archive_reader_absent(wayback->reader);
+    char reason[ABSENT_TEXT_SIZE_MAX + 64];
     switch (err) {
     case ERR_NOT_FOUND:
         wayback_answer_missing(wayback,
@@ -152,8 +154,10 @@ static void wayback_refuse_error(struct wayback *wayback, enum err err, const st
     case ERR_BUSY:
         wayback_tell(wayback, text);
         http_add_header(wayback->request, "Retry-After", "30");
-        wayback_refuse(wayback, STATUS_UNAVAILABLE, "not available now",
-                       "the volume that holds this capture cannot be reached at the moment");
+        partial_add_header(wayback->request, absent);
+        snprintf(reason, sizeof reason, "%s did not answer, and may hold this capture",
+                 absent->is_any ? absent->text : "the volume that has it");
+        wayback_refuse(wayback, STATUS_UNAVAILABLE, "not available now", reason);
         return;
     case ERR_CORRUPT:
     case ERR_TRUNCATED:
@@ -190,6 +194,7 @@ void wayback_redirect(struct wayback *wayback, const char *prefix, const char *s
 /* The TimeGate's answer, and that to any time which is not exactly a capture's. */
 static enum err lead_to_capture(struct wayback *wayback) {
     http_add_header(wayback->request, "Vary", "accept-datetime");
+    partial_add_header(wayback->request, archive_reader_absent(wayback->reader));
     enum err err = memento_add_links(wayback->request, wayback->reader, wayback->capture.url,
                                      &wayback->capture, &wayback->kit->text);
     if (err == ERR_OK) {

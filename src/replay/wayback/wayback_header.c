@@ -136,6 +136,7 @@ static void add_source(struct wayback *wayback) {
 enum err wayback_add_headers(struct wayback *wayback) {
     memento_add_datetime(wayback->request, wayback->capture.time_us);
     add_source(wayback);
+    partial_add_header(wayback->request, archive_reader_absent(wayback->reader));
     add_original_fields(wayback);
     add_content_location(wayback);
     add_refresh(wayback);

@@ -13,6 +13,7 @@
 
 #include "base/utc.h"
 #include "replay/archive/wayback_path.h"
+#include "replay/site/partial.h"
 #include "replay/site/replay.h"
 #include "replay/wayback/wayback_safety.h"
 #include "replay/wayback/wayback_type.h"

@@ -328,9 +328,6 @@ void instance_session_free(struct instance_session *session) {
     if (session == NULL) {
         return;
     }
-    if (session == NULL) {
-        return;
-    }
     for (size_t i = 0; i < session->instance->slots_count + OTHERS_COUNT; i++) {
         struct backend_session *backend = session->sessions[i];
         if (backend != NULL) {
@@ -339,6 +336,29 @@ void instance_session_free(struct instance_session *session) {
     }
     document_hasher_done(&session->hasher);
     free(session);
+}
+
+const struct absent *instance_session_absent(const struct instance_session *session) {
+    return &session->absent;
+}
+
+void instance_session_forget_absent(struct instance_session *session) {
+    session->absent = (struct absent){0};
+}
+
+/* A guest stands for many, and names those of them that did not answer. */
+void instance_miss(struct instance_session *session, size_t index, const struct err_detail *detail) {
+    uint16_t number = session->instance->slots[index].config->number;
+    if (instance_is_mirrored(number)) {
+        char name[INSTANCE_ORIGIN_SIZE_MAX + 16];
+        snprintf(name, sizeof name, "collection %s", instance_mirrored_origin(session->instance, number));
+        absent_add_string(&session->absent, name);
+    } else if (number == INSTANCE_GUEST_NUMBER) {
+        bool has_names = detail != NULL && detail->err != ERR_OK && detail->text[0] != '\0';
+        absent_add_string(&session->absent, has_names ? detail->text : "the ring");
+    } else {
+        absent_add_volume(&session->absent, number);
+    }
 }
 
 static void instance_set_slots_count(struct instance_session *session) {
@@ -390,6 +410,7 @@ enum err instance_reach(struct instance_session *session, size_t index, struct b
                         struct err_detail *detail) {
     struct instance_slot *slot = &session->instance->slots[index];
     if (slot->backend == NULL) {
+        instance_miss(session, index, NULL);
         return err_set(detail, ERR_UNREACHABLE, "volume %u is down: %s", slot->config->number, slot->reason);
     }
     if (session->sessions[index] == NULL) {

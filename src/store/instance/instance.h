@@ -22,6 +22,7 @@
 #include "store/backend/backend.h"
 #include "store/volume/volume.h"
 
+struct absent;
 struct instance;
 struct scratch_budget;
 struct instance_session; /* of one thread */
@@ -133,6 +134,14 @@ void instance_settle(struct instance *instance);
 
 struct instance_session *instance_session_new(struct instance *instance); /* NULL: out of memory */
 void instance_session_free(struct instance_session *session);             /* may be NULL */
+
+/*
+ * Who could hold what the session asked for and did not answer, since the session began or that was
+ * forgotten (store/instance/absent.h): volumes that are down, nodes of the ring, collections. As long as
+ * anybody is named, a walk may lack captures, and what was not found may be there.
+ */
+const struct absent *instance_session_absent(const struct instance_session *session);
+void instance_session_forget_absent(struct instance_session *session);
 
 /* ---- writing ---- */
 

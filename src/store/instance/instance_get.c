@@ -4,6 +4,15 @@
 #include "store/index/index_code.h"
 #include "store/instance/instance_state.h"
 
+/* How a question to a volume ended: one that did not answer is remembered. */
+static enum err instance_end_read(struct instance_session *session, size_t index, enum err err,
+                                  struct err_detail *detail) {
+    if (instance_is_trouble(err)) {
+        instance_miss(session, index, NULL);
+    }
+    return instance_note(session->instance, index, err, detail);
+}
+
 enum err instance_get(struct instance_session *session, const struct key *key, struct bytes *ret_document,
                       struct err_detail *detail) {
     struct backend_session *backend;
@@ -13,7 +22,7 @@ enum err instance_get(struct instance_session *session, const struct key *key, s
         return err;
     }
     err = backend->backend->table->get(backend, key, ret_document, detail);
-    return instance_note(session->instance, index, err, detail);
+    return instance_end_read(session, index, err, detail);
 }
 
 enum err instance_get_record(struct instance_session *session, uint16_t volume,
@@ -26,7 +35,7 @@ enum err instance_get_record(struct instance_session *session, uint16_t volume,
         return err;
     }
     err = backend->backend->table->get_record(backend, location, ret_record, detail);
-    return instance_note(session->instance, index, err, detail);
+    return instance_end_read(session, index, err, detail);
 }
 
 enum err instance_get_request(struct instance_session *session, uint16_t volume,
@@ -39,7 +48,7 @@ enum err instance_get_request(struct instance_session *session, uint16_t volume,
         return err;
     }
     err = backend->backend->table->get_request(backend, location, ret_request, detail);
-    return instance_note(session->instance, index, err, detail);
+    return instance_end_read(session, index, err, detail);
 }
 
 /* ---- blocks ---- */
@@ -53,7 +62,7 @@ static enum err instance_find_on(struct instance_session *session, size_t index,
         return err;
     }
     err = backend->backend->table->find_block(backend, key->digest, key->number, ret_block, detail);
-    return instance_note(session->instance, index, err, detail);
+    return instance_end_read(session, index, err, detail);
 }
 
 enum err instance_find_block(struct instance_session *session, const struct key *key, struct block *ret_block,

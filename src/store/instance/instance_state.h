@@ -15,6 +15,7 @@
 
 #include "base/scratch.h"
 #include "store/document/document_hasher.h"
+#include "store/instance/absent.h"
 #include "store/instance/connector.h"
 #include "store/instance/instance.h"
 
@@ -48,6 +49,7 @@ struct instance_session {
     size_t slots_count; /* that it may read from: see instance_reads() */
     bool reads_guest;
     bool reads_mirrored;
+    struct absent absent;               /* since it was last forgotten */
     struct backend_session *sessions[]; /* of each slot, opened when it is first needed */
 };
 
@@ -62,6 +64,9 @@ bool instance_is_trouble(enum err err);
 
 /* Remember how a call on the slot ended. Returns err, with a detail that names the volume. */
 enum err instance_note(struct instance *instance, size_t index, enum err err, struct err_detail *detail);
+
+/* The slot did not answer this session. detail: of a walk, as its backend gave it; else NULL. */
+void instance_miss(struct instance_session *session, size_t index, const struct err_detail *detail);
 
 /* The session with the slot's backend; the reason if it is down; ERR_NOT_FOUND if nothing is in it. */
 enum err instance_reach(struct instance_session *session, size_t index, struct backend_session **ret_session,

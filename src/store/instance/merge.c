@@ -13,7 +13,7 @@ struct lane {
 };
 
 struct merge {
-    struct instance *instance;
+    struct instance_session *session;
     bool in_reverse;
     bool is_partial;
     bool has_given;  /* lanes[0] was handed out and must go on before the next is chosen */
@@ -74,7 +74,8 @@ static void close_lane(struct lane *lane) {
 static enum err merge_fail(struct merge *merge, size_t index, enum err err, struct err_detail *inner,
                            struct err_detail *detail) {
     merge->is_partial = true;
-    instance_note(merge->instance, index, err, inner);
+    instance_miss(merge->session, index, inner);
+    instance_note(merge->session->instance, index, err, inner);
     if (instance_is_trouble(err)) {
         return ERR_NOT_FOUND;
     }
@@ -97,7 +98,7 @@ static enum err add_lane(struct merge *merge, struct instance_session *session, 
     struct lane *lane = &merge->lanes[merge->lanes_count];
     struct backend_session *backend;
     struct err_detail inner = {0};
-    *lane = (struct lane){.index = index, .volume = merge->instance->slots[index].config->number};
+    *lane = (struct lane){.index = index, .volume = session->instance->slots[index].config->number};
     enum err err = instance_reach(session, index, &backend, &inner);
     if (err == ERR_UNREACHABLE) { /* it did not open; that has its own words already */
         merge->is_partial = true;
@@ -116,7 +117,7 @@ static enum err add_lane(struct merge *merge, struct instance_session *session, 
     }
     err = advance(merge, lane, detail);
     if (err == ERR_OK) {
-        instance_note(merge->instance, index, ERR_OK, NULL);
+        instance_note(session->instance, index, ERR_OK, NULL);
         merge->lanes_count++;
         return ERR_OK;
     }
@@ -131,7 +132,7 @@ enum err merge_open(struct instance_session *session, struct bytes from, struct 
     if (merge == NULL) {
         return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
     }
-    merge->instance = instance;
+    merge->session = session;
     merge->in_reverse = in_reverse;
     merge->has_others = session->slots_count > instance->slots_count;
     buf_init(&merge->last_surt, INDEX_SURT_SIZE_MAX);

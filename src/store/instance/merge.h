@@ -3,8 +3,9 @@
  *
  * The order is that of the index (SURT, time), then volume, then location; or exactly the reverse. Each
  * volume gives its captures in order; the walk holds one of each and hands out the least. A volume that is
- * down, or fails on the way, is left out: merge_is_partial() then says so. What the guest of the instance or
- * a mirrored volume has and a volume too (SURT, time and digest) is given once, from the lowest number.
+ * down, or fails on the way, is left out: merge_is_partial() then says so, and instance_session_absent()
+ * which one. What the guest of the instance or a mirrored volume has and a volume too (SURT, time and digest)
+ * is given once, from the lowest number.
  *
  * Belongs to its session's thread and ends before the session; a session may have several.
  */

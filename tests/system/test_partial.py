@@ -1,0 +1,190 @@
+"""Nothing is missing without a word: every interface says when somebody that could hold an answer is not there."""
+import gzip
+import io
+import json
+import re
+import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
+import zipfile
+
+import pytest
+
+from ringnodes import program
+from test_through_node import warc
+
+PAGES = 24
+SITE = "http://site.test"
+
+
+def body_of(number):
+    return f"<title>{number}</title><p>walnut {number} stands beside the road".encode()
+
+
+def ask(url, path):
+    """Status, headers, body: of an error, too."""
+    try:
+        with urllib.request.urlopen(url + path, timeout=30) as answer:
+            return answer.status, answer.headers, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers, error.read().decode()
+
+
+@pytest.fixture
+def nodes(mnemon):
+    """nodes(directory) starts one and gives its URL and its process."""
+    started = []
+
+    def start(directory, *options):
+        process = subprocess.Popen([program(mnemon), "serve", "--data", str(directory), "--http", "0", *options],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        started.append(process)
+        return re.search(r"http://[0-9.]+:\d+", process.stdout.readline()).group(), process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture
+def archive(mnemon, nodes, tmp_path):
+    """Three volumes: here, on a disk that can be unplugged, and on a server that can be killed."""
+    data, disk = tmp_path / "data", tmp_path / "disk"
+    data.mkdir()
+    disk.mkdir()
+    url, server = nodes(tmp_path / "server")
+    token = (tmp_path / "server" / "token").read_text().strip()
+    (data / "connector").write_text(
+        f'[volume-0]\npath = volumes/0\nindex = index/0\n[volume-1]\npath = "{disk}"\n'
+        f'[volume-2]\nurl = "{url}"\ntoken = "{token}"\n')
+    source = tmp_path / "pages.warc"
+    source.write_bytes(b"".join(warc(f"{SITE}/{i}", body_of(i)) for i in range(PAGES)))
+    assert mnemon("import", "-q", source, "--data", data).returncode == 0
+    whole = mnemon("list", "*", "--data", data)
+    lines = whole.stdout.splitlines()
+    assert whole.returncode == 0 and len(lines) == PAGES
+    places = {}
+    for line in lines:
+        fields = json.loads(line.split(" ", 2)[2])
+        places.setdefault(int(fields["filename"].split("/")[0]), []).append(fields["url"])
+    assert set(places) == {0, 1, 2}
+
+    class Archive:
+        pass
+
+    made = Archive()
+    made.data, made.disk, made.server, made.places = data, disk, server, places
+    return made
+
+
+def named(headers):
+    """Those that the header names, in some order."""
+    return sorted(headers["X-Mnemon-Partial"].split(", ")) if "X-Mnemon-Partial" in headers else None
+
+
+def tells(found, names):
+    return found["partial"] is True and sorted(found["unanswered"]) == names
+
+
+def run(mnemon, archive, *words):
+    return mnemon(*words, "--data", archive.data)
+
+
+def infos(raw):
+    """The warcinfo of a WARC file."""
+    return raw.split(b"WARC/1.1\r\n")[1].decode()
+
+
+def check_commands(mnemon, archive, missing, tmp_path):
+    """What the commands say while these volumes are down."""
+    names = [f"volume {number}" for number in missing]
+    here = [url for number, urls in archive.places.items() if number not in missing for url in urls]
+    listed = run(mnemon, archive, "list", "*")
+    assert listed.returncode == 1 and len(listed.stdout.splitlines()) == len(here), listed
+    assert all(name in listed.stderr for name in names) and "may not be all" in listed.stderr
+    assert run(mnemon, archive, "get", here[0]).returncode == 0
+    gone = run(mnemon, archive, "get", archive.places[missing[0]][0])
+    assert gone.returncode == 1 and "holds no capture" not in gone.stderr
+    assert all(name in gone.stderr for name in names) and "did not answer" in gone.stderr, gone.stderr
+    out = tmp_path / "out.warc.gz"
+    refused = run(mnemon, archive, "export", "-q", "-o", out)
+    assert refused.returncode == 1 and not out.exists() and "--partial" in refused.stderr, refused
+    assert all(name in refused.stderr for name in names)
+    written = run(mnemon, archive, "export", "-q", "--json", "--partial", "-o", out)
+    assert written.returncode == 0, written
+    summary = json.loads(written.stdout)
+    assert summary["captures"] == len(here) and tells(summary, names)
+    info = infos(gzip.decompress(out.read_bytes()))
+    assert "partial: true" in info and sorted(re.search("unanswered: (.*)\r", info)[1].split(", ")) == names, info
+    packed = tmp_path / "out.wacz"
+    assert run(mnemon, archive, "export", "-q", "--partial", "-o", packed).returncode == 0
+    with zipfile.ZipFile(packed) as wacz:
+        assert tells(json.loads(wacz.read("datapackage.json")), names)
+        inner = gzip.GzipFile(fileobj=io.BytesIO(wacz.read("archive/data.warc.gz"))).read()
+        assert "partial: true" in infos(inner)
+    for path in (out, packed):
+        path.unlink()
+
+
+def test_commands_say_which_volumes_did_not_answer(mnemon, archive, tmp_path):
+    out = tmp_path / "whole.warc.gz"
+    assert run(mnemon, archive, "export", "-q", "-o", out).returncode == 0
+    assert "partial" not in infos(gzip.decompress(out.read_bytes()))
+    none = run(mnemon, archive, "get", f"{SITE}/none")
+    assert none.returncode == 1 and "holds no capture" in none.stderr and "did not answer" not in none.stderr
+    archive.server.kill()
+    archive.server.wait()
+    check_commands(mnemon, archive, [2], tmp_path)
+    archive.disk.rename(archive.disk.with_name("unplugged"))
+    check_commands(mnemon, archive, [1, 2], tmp_path)
+
+
+def check_interfaces(url, archive, missing):
+    """What the node says while these volumes are down."""
+    names = [f"volume {number}" for number in missing]
+    gone, here = archive.places[missing[0]][0], archive.places[0][0]
+    for path, kind in (("/cdx?url=site.test/*", "text"), ("/cdx?url=site.test/*&output=json", "json"),
+                       ("/cdx/search/cdx?url=site.test/*", "text"), ("/cdx/search/cdx?url=site.test/*&output=json", "table"),
+                       ("/cdx?url=site.test/*&showNumPages=true", "text"), ("/cdx/search/cdx?url=site.test/*&limit=-2", "text"),
+                       (f"/cdx?url={here}", "text"), (f"/web/timemap/link/{here}", "text"),
+                       (f"/web/timemap/cdx/{here}", "text"), (f"/web/*/{here}", "text"), ("/list?url=site.test/*", "text"),
+                       (f"/web/20260102030405id_/{here}", "text")):
+        status, headers, text = ask(url, path)
+        assert status == 200 and named(headers) == names, (path, status, headers.items())
+        if kind == "json":
+            assert tells(json.loads(text.splitlines()[-1]), names)
+    status, headers, text = ask(url, f"/web/timemap/json/{here}")
+    assert status == 200 and named(headers) == names and tells(json.loads(text), names)
+    status, headers, text = ask(url, f"/wayback/available?url={here}")
+    found = json.loads(text)
+    assert status == 200 and found["archived_snapshots"]["closest"]["available"]
+    assert tells(found, names) and named(headers) == names
+    for path in (f"/wayback/available?url={gone}", f"/web/timemap/link/{gone}", f"/web/timemap/json/{gone}",
+                 f"/web/timemap/cdx/{gone}", f"/web/2026/{gone}", f"/web/*/{gone}", f"/cdx?url={gone}",
+                 f"/cdx?url={gone}&output=json", f"/cdx/search/cdx?url={gone}&output=json"):
+        status, headers, text = ask(url, path)
+        assert status == 503 and named(headers) == names and "volume" in text, (path, status, text)
+    assert tells(json.loads(ask(url, f"/wayback/available?url={gone}")[2]), names)
+    assert tells(json.loads(ask(url, "/api/v1/search?q=walnut")[2]), names)
+    assert tells(json.loads(ask(url, f"/api/v1/calendar?url={here}")[2]), names)
+    assert ", ".join(names) in ask(url, "/search?q=walnut")[2]
+
+
+def test_a_node_says_which_volumes_did_not_answer(nodes, archive):
+    url, process = nodes(archive.data)
+    gone, never = archive.places[2][0], f"{SITE}/never"
+    for path, expected in (("/cdx?url=site.test/*", 200), (f"/web/timemap/link/{gone}", 200), (f"/web/timemap/link/{never}", 404),
+                           (f"/wayback/available?url={never}", 200), (f"/web/2026/{never}", 404), (f"/cdx?url={never}", 200)):
+        status, headers, text = ask(url, path)
+        assert status == expected and "X-Mnemon-Partial" not in headers and '"partial": true' not in text, (path, text)
+    archive.server.kill()
+    archive.server.wait()
+    check_interfaces(url, archive, [2])
+    process.terminate()
+    process.wait()
+    archive.disk.rename(archive.disk.with_name("unplugged"))
+    check_interfaces(nodes(archive.data)[0], archive, [1, 2])
