@@ -6,10 +6,10 @@ SITE ?=
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := build
-.PHONY: help build run ring check test asan test-asan tsan fuzz bench format install clean packages-run packages-test
+.PHONY: help build run ring check test asan test-asan tsan fuzz fuzz-peers bench format install clean packages-run packages-test
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS='	' read -r word text; do printf 'make %-9s %s\n' "$$word" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS='	' read -r word text; do printf 'make %-13s %s\n' "$$word" "$$text"; done
 
 packages-run:
 	@tools/install-packages run
@@ -46,6 +46,9 @@ tsan: packages-test ## the unit tests under ThreadSanitizer
 
 fuzz: packages-test ## fuzz every target for FUZZ_SECONDS (60) each
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/test fuzz
+
+fuzz-peers: packages-test ## fuzz a node by members that speak every message of the protocol, for FUZZ_SECONDS (60)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/test fuzz-peers
 
 bench: packages-test ## measure against the alternatives, side by side
 	@tools/bench
