@@ -69,7 +69,7 @@ static enum err find_robots(struct explanation *explanation, struct capture *ret
     enum err err = query_init(query, buf_bytes(&address), QUERY_EXACT, NULL);
     if (err == ERR_OK) {
         query_start(query, explanation->data->session);
-        err = query_closest(query, INT64_MAX, ret_capture);
+        err = query_closest(query, buf_bytes(&address), INT64_MAX, ret_capture);
         if (err != ERR_OK) {
             query_done(query);
         }

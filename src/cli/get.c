@@ -76,7 +76,7 @@ static int read_capture(struct getter *getter, struct data *data) {
 
 static int find_and_read(struct getter *getter, struct query *query, struct data *data, int64_t time_us) {
     query_start(query, data->session);
-    enum err err = query_closest(query, time_us, &getter->capture);
+    enum err err = query_closest(query, bytes_of_string(getter->url), time_us, &getter->capture);
     const struct absent *absent = instance_session_absent(data->session);
     if (err == ERR_NOT_FOUND && absent->is_any) {
         return cli_fail(getter->cli, "no capture of %s was found, but %s did not answer and may hold one",

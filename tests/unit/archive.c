@@ -63,7 +63,8 @@ static int64_t find(struct world *world, const char *url, int64_t seconds, enum 
     struct bytes surt;
     struct capture found;
     assert_int_equal(archive_key(world->reader, bytes_of_string(url), &surt, NULL), ERR_OK);
-    enum err err = archive_find(world->reader, surt, seconds * FIXTURE_SECOND_US, choice, &found, NULL);
+    enum err err = archive_find(world->reader, surt, bytes_of(NULL, 0), seconds * FIXTURE_SECOND_US, choice,
+                                &found, NULL);
     if (err == ERR_NOT_FOUND) {
         return -1;
     }
@@ -116,10 +117,10 @@ static void finds_among_many(void **state) {
     struct archive_neighbours near;
     assert_int_equal(archive_key(world->reader, bytes_of_string(url), &surt, NULL), ERR_OK);
     assert_int_equal(archive_neighbours(world->reader, surt, at(5000), &near), ERR_OK);
-    assert_int_equal(near.first_us / FIXTURE_SECOND_US, 1000);
-    assert_int_equal(near.previous_us / FIXTURE_SECOND_US, 4000);
-    assert_int_equal(near.next_us / FIXTURE_SECOND_US, 6000);
-    assert_int_equal(near.last_us / FIXTURE_SECOND_US, 42000);
+    assert_int_equal(near.first.time_us / FIXTURE_SECOND_US, 1000);
+    assert_int_equal(near.previous.time_us / FIXTURE_SECOND_US, 4000);
+    assert_int_equal(near.next.time_us / FIXTURE_SECOND_US, 6000);
+    assert_int_equal(near.last.time_us / FIXTURE_SECOND_US, 42000);
 }
 
 static void knows_the_neighbours(void **state) {
@@ -129,17 +130,59 @@ static void knows_the_neighbours(void **state) {
     capture(world, "http://a.example/x", 1000, "one");
     assert_int_equal(archive_key(world->reader, BYTES("http://a.example/x"), &surt, NULL), ERR_OK);
     assert_int_equal(archive_neighbours(world->reader, surt, at(1000), &near), ERR_OK);
-    assert_true(near.previous_us == INT64_MIN && near.next_us == INT64_MIN);
-    assert_true(near.first_us == near.last_us && near.first_us == at(1000));
+    assert_true(near.previous.time_us == INT64_MIN && near.next.time_us == INT64_MIN);
+    assert_true(near.first.time_us == INT64_MIN && near.last.time_us == INT64_MIN);
     capture(world, "http://a.example/x", 2000, "two");
     capture(world, "http://a.example/x", 3000, "three");
     renew(world);
     assert_int_equal(archive_key(world->reader, BYTES("http://a.example/x"), &surt, NULL), ERR_OK);
     assert_int_equal(archive_neighbours(world->reader, surt, at(2000), &near), ERR_OK);
-    assert_int_equal(near.previous_us / FIXTURE_SECOND_US, 1000);
-    assert_int_equal(near.next_us / FIXTURE_SECOND_US, 3000);
-    assert_int_equal(near.first_us / FIXTURE_SECOND_US, 1000);
-    assert_int_equal(near.last_us / FIXTURE_SECOND_US, 3000);
+    assert_int_equal(near.previous.time_us / FIXTURE_SECOND_US, 1000);
+    assert_int_equal(near.next.time_us / FIXTURE_SECOND_US, 3000);
+    assert_int_equal(near.first.time_us / FIXTURE_SECOND_US, 1000);
+    assert_int_equal(near.last.time_us / FIXTURE_SECOND_US, 3000);
+}
+
+static void check_found(struct world *world, const char *asked, int64_t seconds, enum archive_choice choice,
+                        const char *url) {
+    struct bytes surt;
+    struct capture found;
+    assert_int_equal(archive_key(world->reader, bytes_of_string(asked), &surt, NULL), ERR_OK);
+    assert_int_equal(
+        archive_find(world->reader, surt, bytes_of_string(asked), at(seconds), choice, &found, NULL), ERR_OK);
+    assert_bytes_equal(found.url, bytes_of_string(url));
+    struct archive_neighbours near;
+    assert_int_equal(archive_neighbours(world->reader, found.surt, found.time_us, &near), ERR_OK);
+    assert_bytes_equal(found.url, bytes_of_string(url)); /* looking around did not take it away */
+}
+
+static void check_variants(struct world *world) {
+    for (enum archive_choice choice = ARCHIVE_CLOSEST; choice <= ARCHIVE_SETTLED; choice++) {
+        check_found(world, "http://a.example/Page", 2000, choice, "http://a.example/Page");
+        check_found(world, "http://a.example/page", 2000, choice, "http://a.example/page");
+        check_found(world, "https://a.example/Page", 2000, choice, "https://a.example/Page");
+        check_found(world, "https://www.a.example/page", 2000, choice, "http://a.example/page");
+        if (choice != ARCHIVE_EXACT) { /* none of that second */
+            check_found(world, "http://www.a.example/PAGE", 1, choice, "https://a.example/PAGE");
+            check_found(world, "https://a.example/Page", 1, choice, "https://a.example/Page");
+        }
+    }
+    check_found(world, "a.example/PAGE", 2000, ARCHIVE_CLOSEST, "https://a.example/PAGE");
+}
+
+/* Nearer in its URL goes before closer in time, in a timeline and one by one. */
+static void prefers_the_url_that_was_asked_for(void **state) {
+    struct world *world = *state;
+    capture(world, "http://a.example/Page", 2000, "one");
+    capture(world, "http://a.example/page", 2000, "two");
+    capture(world, "https://a.example/Page", 2000, "three");
+    capture(world, "https://a.example/PAGE", 9000, "four");
+    check_variants(world);
+    for (int i = 0; i < 40; i++) {
+        capture(world, "https://a.example/pagE", 100 + i * 100, "other");
+    }
+    renew(world);
+    check_variants(world);
 }
 
 /* The last of the second, as timestamps cannot tell them apart. */
@@ -156,7 +199,8 @@ static void takes_the_last_of_a_second(void **state) {
     }
     assert_int_equal(archive_key(world->reader, BYTES("http://a.example/"), &surt, NULL), ERR_OK);
     for (enum archive_choice choice = ARCHIVE_CLOSEST; choice <= ARCHIVE_SETTLED; choice++) {
-        assert_int_equal(archive_find(world->reader, surt, at(1000), choice, &found, NULL), ERR_OK);
+        assert_int_equal(archive_find(world->reader, surt, bytes_of(NULL, 0), at(1000), choice, &found, NULL),
+                         ERR_OK);
         assert_int_equal(found.time_us % FIXTURE_SECOND_US, 900000);
     }
 }
@@ -170,16 +214,19 @@ static void passes_over_redirects_where_told(void **state) {
                                 .head = BYTES("HTTP/1.1 301 Moved\r\nLocation: https://a.example/\r\n\r\n")};
     put(world, &redirect);
     assert_int_equal(archive_key(world->reader, BYTES("http://a.example/"), &surt, NULL), ERR_OK);
-    assert_int_equal(archive_find(world->reader, surt, redirect.time_us, ARCHIVE_SETTLED, &found, NULL),
-                     ERR_NOT_FOUND);
+    assert_int_equal(
+        archive_find(world->reader, surt, bytes_of(NULL, 0), redirect.time_us, ARCHIVE_SETTLED, &found, NULL),
+        ERR_NOT_FOUND);
     capture(world, "https://a.example/", 1002, "here");
     renew(world);
     assert_int_equal(archive_key(world->reader, BYTES("http://a.example/"), &surt, NULL), ERR_OK);
-    assert_int_equal(archive_find(world->reader, surt, redirect.time_us, ARCHIVE_CLOSEST, &found, NULL),
-                     ERR_OK);
+    assert_int_equal(
+        archive_find(world->reader, surt, bytes_of(NULL, 0), redirect.time_us, ARCHIVE_CLOSEST, &found, NULL),
+        ERR_OK);
     assert_int_equal(found.status, 301);
-    assert_int_equal(archive_find(world->reader, surt, redirect.time_us, ARCHIVE_SETTLED, &found, NULL),
-                     ERR_OK);
+    assert_int_equal(
+        archive_find(world->reader, surt, bytes_of(NULL, 0), redirect.time_us, ARCHIVE_SETTLED, &found, NULL),
+        ERR_OK);
     assert_bytes_equal(found.url, BYTES("https://a.example/"));
 }
 
@@ -191,8 +238,9 @@ static void open_at(struct world *world, const char *url, int64_t seconds,
     struct capture found;
     struct err_detail detail = {0};
     assert_int_equal(archive_key(world->reader, bytes_of_string(url), &surt, NULL), ERR_OK);
-    assert_int_equal(
-        archive_find(world->reader, surt, seconds * FIXTURE_SECOND_US, ARCHIVE_EXACT, &found, NULL), ERR_OK);
+    assert_int_equal(archive_find(world->reader, surt, bytes_of(NULL, 0), seconds * FIXTURE_SECOND_US,
+                                  ARCHIVE_EXACT, &found, NULL),
+                     ERR_OK);
     enum err err = archive_open(world->reader, &found, ret_record, &detail);
     if (err != ERR_OK) {
         fail_msg("%s", err_detail_text(&detail, err));
@@ -409,10 +457,10 @@ static void *look(void *context) {
         struct bytes surt;
         struct capture found;
         struct archive_record record;
-        bool is_right = archive_key(reader, BYTES("http://a.example/x"), &surt, NULL) == ERR_OK &&
-                        archive_find(reader, surt, 0, ARCHIVE_CLOSEST, &found, NULL) == ERR_OK &&
-                        archive_open(reader, &found, &record, NULL) == ERR_OK &&
-                        bytes_equal(record.body, BYTES("one"));
+        bool is_right =
+            archive_key(reader, BYTES("http://a.example/x"), &surt, NULL) == ERR_OK &&
+            archive_find(reader, surt, bytes_of(NULL, 0), 0, ARCHIVE_CLOSEST, &found, NULL) == ERR_OK &&
+            archive_open(reader, &found, &record, NULL) == ERR_OK && bytes_equal(record.body, BYTES("one"));
         wrong += is_right ? 0 : 1;
         archive_reader_end(reader);
     }
@@ -556,6 +604,7 @@ int main(void) {
         TEST(finds_the_capture_that_is_meant),
         TEST(finds_among_many),
         TEST(knows_the_neighbours),
+        TEST(prefers_the_url_that_was_asked_for),
         TEST(takes_the_last_of_a_second),
         TEST(passes_over_redirects_where_told),
         TEST(opens_revisits_with_their_own_head),

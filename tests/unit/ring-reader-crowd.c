@@ -38,8 +38,8 @@ static void reader_done(struct reader *reader) {
 static enum err reader_read(struct reader *reader, const char *url, int64_t seconds) {
     struct bytes surt;
     assert_int_equal(archive_key(reader->reader, bytes_of_string(url), &surt, NULL), ERR_OK);
-    enum err err =
-        archive_find(reader->reader, surt, seconds * SECOND_US, ARCHIVE_CLOSEST, &reader->capture, NULL);
+    enum err err = archive_find(reader->reader, surt, bytes_of(NULL, 0), seconds * SECOND_US, ARCHIVE_CLOSEST,
+                                &reader->capture, NULL);
     return err == ERR_OK ? archive_open(reader->reader, &reader->capture, &reader->record, NULL) : err;
 }
 
@@ -129,8 +129,9 @@ static void listed_captures_come_from_the_crowd(void **state) {
     reader_init(&reader, fixture);
     struct bytes surt;
     assert_int_equal(archive_key(reader.reader, BYTES("http://example.org/a"), &surt, NULL), ERR_OK);
-    assert_int_equal(
-        archive_find(reader.reader, surt, 10 * SECOND_US, ARCHIVE_CLOSEST, &reader.capture, NULL), ERR_OK);
+    assert_int_equal(archive_find(reader.reader, surt, bytes_of(NULL, 0), 10 * SECOND_US, ARCHIVE_CLOSEST,
+                                  &reader.capture, NULL),
+                     ERR_OK);
     set_busy(fixture, true);
     assert_int_equal(archive_open(reader.reader, &reader.capture, &reader.record, NULL), ERR_OK);
     assert_bytes_equal(reader.record.body, BYTES("ten"));

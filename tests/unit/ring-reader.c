@@ -364,7 +364,9 @@ static void replay_reads_through(void **state) {
     static const char *const bodies[] = {"a2", "a1"};
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(archive_key(reader, bytes_of_string(urls[i]), &surt, NULL), ERR_OK);
-        assert_int_equal(archive_find(reader, surt, 2 * SECOND_US, ARCHIVE_CLOSEST, &capture, NULL), ERR_OK);
+        assert_int_equal(
+            archive_find(reader, surt, bytes_of(NULL, 0), 2 * SECOND_US, ARCHIVE_CLOSEST, &capture, NULL),
+            ERR_OK);
         assert_int_equal(archive_open(reader, &capture, &record, NULL), ERR_OK);
         assert_bytes_equal(record.body, bytes_of_string(bodies[i]));
         assert_bytes_equal(record.head, BYTES(HEAD));
@@ -554,7 +556,8 @@ static enum err find_nearest(void *context, struct capture *ret_capture, struct 
     struct trier *trier = context;
     struct bytes surt;
     assert_int_equal(archive_key(trier->reader, BYTES("http://example.org/a"), &surt, NULL), ERR_OK);
-    return archive_find(trier->reader, surt, trier->time_us, ARCHIVE_CLOSEST, ret_capture, detail);
+    return archive_find(trier->reader, surt, bytes_of(NULL, 0), trier->time_us, ARCHIVE_CLOSEST, ret_capture,
+                        detail);
 }
 
 static enum err read_nearest(void *context, const struct capture *capture, struct err_detail *detail) {

@@ -277,7 +277,8 @@ static bool find_capture(const struct save_requests *saves, const struct save *s
     }
     enum err err = archive_key(reader, bytes_of_string(save->url), &surt, NULL);
     if (err == ERR_OK) {
-        err = archive_find(reader, surt, clock_wall_us(saves->config.clock), ARCHIVE_CLOSEST, &capture, NULL);
+        err = archive_find(reader, surt, bytes_of_string(save->url), clock_wall_us(saves->config.clock),
+                           ARCHIVE_CLOSEST, &capture, NULL);
     }
     bool is_there = err == ERR_OK && capture.time_us / 1000000 >= save->begun_us / 1000000;
     if (is_there) {

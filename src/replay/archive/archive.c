@@ -191,6 +191,9 @@ static void reader_free(struct archive_reader *reader) {
     part_free(reader->original);
     archive_timeline_done(&reader->timeline);
     buf_done(&reader->found);
+    buf_done(&reader->beside);
+    buf_done(&reader->near);
+    likeness_done(&reader->likeness);
     buf_done(&reader->surt);
     canon_done(&reader->canon);
     instance_session_free(reader->session);
@@ -206,6 +209,9 @@ static struct archive_reader *reader_new(struct archive *archive) {
     canon_init(&reader->canon);
     buf_init(&reader->surt, URL_SIZE_MAX + 16);
     buf_init(&reader->found, ARCHIVE_KEY_SIZE_MAX + INDEX_MIME_SIZE_MAX);
+    buf_init(&reader->beside, ARCHIVE_KEY_SIZE_MAX + INDEX_MIME_SIZE_MAX);
+    buf_init(&reader->near, 4 * (size_t)URL_SIZE_MAX);
+    likeness_init(&reader->likeness);
     archive_timeline_init(&reader->timeline);
     reader->session = instance_session_new(archive->instance);
     if (reader->session == NULL) {
@@ -371,6 +377,11 @@ enum err archive_key(struct archive_reader *reader, struct bytes url, struct byt
         *ret_surt = buf_bytes(&reader->surt);
     }
     return err;
+}
+
+bool archive_is_asked(struct archive_reader *reader, struct bytes asked, struct bytes url) {
+    return bytes_equal(asked, url) || (likeness_ask(&reader->likeness, asked) == ERR_OK &&
+                                       likeness_of(&reader->likeness, url) == LIKENESS_SAME);
 }
 
 enum access_verdict archive_verdict(const struct archive_reader *reader, const struct capture *capture) {

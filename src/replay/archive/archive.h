@@ -91,22 +91,37 @@ enum archive_choice {
 };
 
 /*
- * ERR_NOT_FOUND; ERR_UNREACHABLE if nothing was found but a volume is down. If several captures are of the
- * second that was asked for, the last is found. The slices live in the reader until the next find. One reader
- * sees the captures of a SURT as they were at its first look.
+ * ERR_NOT_FOUND; ERR_UNREACHABLE if nothing was found but a volume is down. Captures of exactly the URL go
+ * before all others, and those that differ in scheme or "www." before the rest (web/url/likeness.h); among
+ * equals the time decides. An empty URL stands for any of the SURT. If several captures are of the second
+ * that was asked for, the last is found. The slices live in the reader until the next find. One reader sees
+ * the captures of a SURT as they were at its first look. Of a SURT with very many captures, none of them of
+ * the URL, ARCHIVE_VARIANTS_MAX to each side of the time are compared.
  */
-enum err archive_find(struct archive_reader *reader, struct bytes surt, int64_t time_us,
+enum { ARCHIVE_VARIANTS_MAX = 1 << 14 };
+enum err archive_find(struct archive_reader *reader, struct bytes surt, struct bytes url, int64_t time_us,
                       enum archive_choice choice, struct capture *ret_capture,
                       struct err_detail *detail) MUST_CHECK;
 
-/* Times of the captures of a SURT around one: for Memento's links. INT64_MIN: there is none. */
-struct archive_neighbours {
-    int64_t first_us;
-    int64_t previous_us;
-    int64_t next_us;
-    int64_t last_us;
+/* Is this the URL that was asked for, or else another one with its SURT? */
+bool archive_is_asked(struct archive_reader *reader, struct bytes asked, struct bytes url);
+
+/* A capture beside another one, with its own URL: for Memento's links. INT64_MIN: there is none. */
+struct archive_neighbour {
+    int64_t time_us;
+    struct bytes url;
 };
 
+/* The captures of a SURT around a second. There is a first if there is a previous one, a last if a next one.
+ */
+struct archive_neighbours {
+    struct archive_neighbour first;
+    struct archive_neighbour previous;
+    struct archive_neighbour next;
+    struct archive_neighbour last;
+};
+
+/* The slices live in the reader until its next look at another SURT, or for neighbours. */
 enum err archive_neighbours(struct archive_reader *reader, struct bytes surt, int64_t time_us,
                             struct archive_neighbours *ret_neighbours) MUST_CHECK;
 

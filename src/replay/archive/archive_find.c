@@ -62,70 +62,113 @@ static enum err open_range(struct archive_reader *reader, struct bytes surt, int
     return err;
 }
 
-/* The first to be seen between two times, from the early or from the late end. The SURT must not be in
- * `found`. */
-static enum err find_first(struct archive_reader *reader, struct bytes surt, int64_t from_us, int64_t to_us,
-                           bool in_reverse, bool is_any, struct capture *ret_capture,
-                           struct err_detail *detail) {
+/* One that was found, and how near its URL is to the one that was asked for. */
+struct found {
+    enum err err;
+    enum likeness_degree degree;
+    struct capture capture; /* its slices are in the text that find_first() was given */
+};
+
+/*
+ * Of those between two times that are to be seen the nearest in its URL, and among these the first, from the
+ * early or from the late end. The SURT must not be in the text. It is mostly the very first; if none is of
+ * this URL, ARCHIVE_VARIANTS_MAX are looked at.
+ */
+static void find_first(struct archive_reader *reader, struct bytes surt, int64_t from_us, int64_t to_us,
+                       bool in_reverse, bool is_any, struct buf *text, struct found *out,
+                       struct err_detail *detail) {
     struct merge *merge;
+    *out = (struct found){.degree = LIKENESS_DEGREES_COUNT};
     enum err err = open_range(reader, surt, from_us, to_us, in_reverse, &merge, detail);
     if (err != ERR_OK) {
-        return err;
+        out->err = err;
+        return;
     }
-    enum err seen = ERR_NOT_FOUND;
-    while (err == ERR_OK && seen == ERR_NOT_FOUND) {
-        err = merge_next(merge, ret_capture, detail);
-        if (err == ERR_OK && (is_any || is_settled(ret_capture))) {
-            seen = archive_see(reader, ret_capture);
+    struct capture capture;
+    size_t others_count = 0;
+    while (err == ERR_OK && out->degree != LIKENESS_SAME && others_count < ARCHIVE_VARIANTS_MAX) {
+        err = merge_next(merge, &capture, detail);
+        others_count += out->degree != LIKENESS_DEGREES_COUNT;
+        if (err != ERR_OK || (!is_any && !is_settled(&capture))) {
+            continue;
+        }
+        enum likeness_degree degree = likeness_of(&reader->likeness, capture.url);
+        enum err seen = degree < out->degree ? archive_see(reader, &capture) : ERR_NOT_FOUND;
+        if (seen == ERR_OK) {
+            out->degree = degree;
+            out->capture = capture;
+            err = archive_keep(text, &out->capture);
+        } else if (seen != ERR_NOT_FOUND) {
+            err = seen;
         }
     }
-    err = err == ERR_OK ? seen : err;
+    bool is_found = out->degree != LIKENESS_DEGREES_COUNT;
+    out->err = err == ERR_OK || err == ERR_NOT_FOUND ? (is_found ? ERR_OK : ERR_NOT_FOUND) : err;
     reader->timeline.is_partial = reader->timeline.is_partial || merge_is_partial(merge);
-    if (err == ERR_OK) {
-        err = archive_keep(&reader->found, ret_capture);
-    }
     merge_close(merge);
-    return err;
 }
 
-static enum err seek_around(struct archive_reader *reader, struct bytes surt, int64_t time_us, bool is_any,
-                            struct capture *ret_capture, struct err_detail *detail) {
-    struct capture capture;
-    enum err err = find_first(reader, surt, INT64_MIN, second_end(time_us), true, is_any, &capture, detail);
-    if (err != ERR_OK && err != ERR_NOT_FOUND) {
-        return err;
+/* How far it is from what was asked for; UINT64_MAX: it is none of those. The second that was asked for is 0.
+ */
+static uint64_t rate(const struct capture *capture, int64_t time_us, enum archive_choice choice) {
+    bool is_now = capture->time_us >= time_us && capture->time_us < second_end(time_us);
+    if ((choice == ARCHIVE_EXACT && !is_now) || (choice == ARCHIVE_SETTLED && !is_settled(capture))) {
+        return UINT64_MAX;
     }
-    bool has_before = err == ERR_OK;
-    int64_t before_us = has_before ? capture.time_us : 0;
-    if (has_before && before_us >= time_us) {
-        *ret_capture = capture;
-        return ERR_OK;
+    if (is_now) {
+        return 0;
     }
-    err = find_first(reader, surt, second_end(time_us), INT64_MAX, false, is_any, &capture, detail);
-    bool is_after_closer = err == ERR_OK && (!has_before || find_distance(capture.time_us, time_us) <
-                                                                find_distance(before_us, time_us));
-    if (has_before && !is_after_closer && (err == ERR_OK || err == ERR_NOT_FOUND)) {
-        err = find_first(reader, surt, before_us, before_us + 1, true, is_any, &capture, detail);
+    uint64_t far = find_distance(capture->time_us, time_us);
+    bool is_late = choice == ARCHIVE_NOT_NEWER && capture->time_us > time_us;
+    return is_late ? far / 2 + UINT64_MAX / 2 : far < UINT64_MAX / 2 ? far : UINT64_MAX / 2 - 1;
+}
+
+/* Is what was found later to be preferred? */
+static bool is_after_better(const struct found *before, const struct found *after, int64_t time_us,
+                            enum archive_choice choice) {
+    if (before->err != ERR_OK || after->err != ERR_OK) {
+        return after->err == ERR_OK;
     }
-    if (err == ERR_OK) {
-        *ret_capture = capture;
+    if (before->degree != after->degree) {
+        return after->degree < before->degree;
     }
-    return err;
+    return rate(&after->capture, time_us, choice) < rate(&before->capture, time_us, choice);
+}
+
+static enum err seek_around(struct archive_reader *reader, struct bytes surt, int64_t time_us,
+                            enum archive_choice choice, struct capture *ret_capture,
+                            struct err_detail *detail) {
+    struct found before;
+    struct found after;
+    bool is_any = choice != ARCHIVE_SETTLED;
+    find_first(reader, surt, INT64_MIN, second_end(time_us), true, is_any, &reader->found, &before, detail);
+    bool is_enough = before.err == ERR_OK && before.degree == LIKENESS_SAME &&
+                     (choice == ARCHIVE_NOT_NEWER || before.capture.time_us >= time_us);
+    if ((before.err != ERR_OK && before.err != ERR_NOT_FOUND) || is_enough) {
+        *ret_capture = before.capture;
+        return before.err;
+    }
+    int64_t before_us = before.err == ERR_OK ? before.capture.time_us : 0;
+    find_first(reader, surt, second_end(time_us), INT64_MAX, false, is_any, &reader->found, &after, detail);
+    bool is_after = is_after_better(&before, &after, time_us, choice);
+    if (before.err == ERR_OK && !is_after && (after.err == ERR_OK || after.err == ERR_NOT_FOUND)) {
+        find_first(reader, surt, before_us, before_us + 1, true, is_any, &reader->found, &after, detail);
+    }
+    if (after.err == ERR_OK) {
+        *ret_capture = after.capture;
+    }
+    return after.err;
 }
 
 static enum err seek(struct archive_reader *reader, struct bytes surt, int64_t time_us,
                      enum archive_choice choice, struct capture *ret_capture, struct err_detail *detail) {
-    if (choice == ARCHIVE_EXACT) {
-        return find_first(reader, surt, time_us, second_end(time_us), true, true, ret_capture, detail);
+    if (choice != ARCHIVE_EXACT) {
+        return seek_around(reader, surt, time_us, choice, ret_capture, detail);
     }
-    if (choice == ARCHIVE_NOT_NEWER) {
-        enum err err =
-            find_first(reader, surt, INT64_MIN, second_end(time_us), true, true, ret_capture, detail);
-        if (err != ERR_NOT_FOUND) {
-            return err;
-        }
-    }
-    return seek_around(reader, surt, time_us, choice != ARCHIVE_SETTLED, ret_capture, detail);
+    struct found found;
+    find_first(reader, surt, time_us, second_end(time_us), true, true, &reader->found, &found, detail);
+    *ret_capture = found.capture;
+    return found.err;
 }
 
 /* ---- at once ---- */
@@ -186,31 +229,22 @@ static enum err know_timeline(struct archive_reader *reader, struct bytes surt, 
     return err == ERR_OK ? read_timeline(reader, detail) : err;
 }
 
-/* How far it is from what was asked for; UINT64_MAX: it is none of those. The second that was asked for is 0.
- */
-static uint64_t rate(const struct capture *capture, int64_t time_us, enum archive_choice choice) {
-    bool is_now = capture->time_us >= time_us && capture->time_us < second_end(time_us);
-    if ((choice == ARCHIVE_EXACT && !is_now) || (choice == ARCHIVE_SETTLED && !is_settled(capture))) {
-        return UINT64_MAX;
-    }
-    if (is_now) {
-        return 0;
-    }
-    uint64_t far = find_distance(capture->time_us, time_us);
-    bool is_late = choice == ARCHIVE_NOT_NEWER && capture->time_us > time_us;
-    return is_late ? far / 2 + UINT64_MAX / 2 : far < UINT64_MAX / 2 ? far : UINT64_MAX / 2 - 1;
-}
-
-static const struct capture *find_choose(const struct archive_timeline *timeline, int64_t time_us,
+/* Of two as close, the earlier; of one second, the last. */
+static const struct capture *find_choose(struct archive_reader *reader, int64_t time_us,
                                          enum archive_choice choice) {
+    const struct archive_timeline *timeline = &reader->timeline;
     const struct capture *best = NULL;
     uint64_t best_far = UINT64_MAX;
+    enum likeness_degree best_degree = LIKENESS_DEGREES_COUNT;
     for (size_t i = 0; i < timeline->count; i++) {
-        uint64_t far = rate(&timeline->captures[i], time_us, choice);
-        if (far < best_far ||
-            (far == 0 && best_far == 0)) { /* of two as close, the earlier; of one second, the last */
-            best = &timeline->captures[i];
+        const struct capture *capture = &timeline->captures[i];
+        uint64_t far = rate(capture, time_us, choice);
+        enum likeness_degree degree = likeness_of(&reader->likeness, capture->url);
+        bool is_closer = far < best_far || (far == 0 && best_far == 0);
+        if (far != UINT64_MAX && (degree < best_degree || (degree == best_degree && is_closer))) {
+            best = capture;
             best_far = far;
+            best_degree = degree;
         }
     }
     return best;
@@ -218,10 +252,13 @@ static const struct capture *find_choose(const struct archive_timeline *timeline
 
 /* ---- */
 
-enum err archive_find(struct archive_reader *reader, struct bytes surt, int64_t time_us,
+enum err archive_find(struct archive_reader *reader, struct bytes surt, struct bytes url, int64_t time_us,
                       enum archive_choice choice, struct capture *ret_capture, struct err_detail *detail) {
     struct archive_timeline *timeline = &reader->timeline;
-    enum err err = know_timeline(reader, surt, detail);
+    enum err err = likeness_ask(&reader->likeness, url);
+    if (err == ERR_OK) {
+        err = know_timeline(reader, surt, detail);
+    }
     if (err != ERR_OK) {
         return err;
     }
@@ -232,7 +269,7 @@ enum err archive_find(struct archive_reader *reader, struct bytes surt, int64_t 
                              archive_reader_absent(reader)->text)
                    : err;
     }
-    const struct capture *found = find_choose(timeline, time_us, choice);
+    const struct capture *found = find_choose(reader, time_us, choice);
     if (found == NULL) {
         return ERR_NOT_FOUND;
     }
@@ -260,26 +297,38 @@ enum err archive_find_again(struct archive_reader *reader, const struct capture 
     return err;
 }
 
-static enum err seek_time(struct archive_reader *reader, int64_t from_us, int64_t to_us, bool in_reverse,
-                          int64_t *ret_us) {
-    struct capture capture;
-    enum err err = find_first(reader, buf_bytes(&reader->timeline.surt), from_us, to_us, in_reverse, true,
-                              &capture, NULL);
-    *ret_us = err == ERR_OK ? capture.time_us : INT64_MIN;
-    return err == ERR_NOT_FOUND ? ERR_OK : err;
+static enum err seek_neighbour(struct archive_reader *reader, int64_t from_us, int64_t to_us, bool in_reverse,
+                               struct archive_neighbour *out) {
+    struct found found;
+    find_first(reader, buf_bytes(&reader->timeline.surt), from_us, to_us, in_reverse, true, &reader->beside,
+               &found, NULL);
+    if (found.err == ERR_OK) {
+        out->time_us = found.capture.time_us;
+        out->url = found.capture.url; /* its size; the text is in `near` */
+        return buf_put(&reader->near, found.capture.url);
+    }
+    return found.err == ERR_NOT_FOUND ? ERR_OK : found.err;
 }
 
 static enum err seek_neighbours(struct archive_reader *reader, int64_t second_us,
                                 struct archive_neighbours *out) {
-    enum err err = seek_time(reader, INT64_MIN, second_us, true, &out->previous_us);
+    buf_clear(&reader->near);
+    enum err err = seek_neighbour(reader, INT64_MIN, second_us, true, &out->previous);
     if (err == ERR_OK) {
-        err = seek_time(reader, second_end(second_us), INT64_MAX, false, &out->next_us);
+        err = seek_neighbour(reader, second_end(second_us), INT64_MAX, false, &out->next);
     }
-    if (err == ERR_OK && out->previous_us != INT64_MIN) {
-        err = seek_time(reader, INT64_MIN, INT64_MAX, false, &out->first_us);
+    if (err == ERR_OK && out->previous.time_us != INT64_MIN) {
+        err = seek_neighbour(reader, INT64_MIN, INT64_MAX, false, &out->first);
     }
-    if (err == ERR_OK && out->next_us != INT64_MIN) {
-        err = seek_time(reader, INT64_MIN, INT64_MAX, true, &out->last_us);
+    if (err == ERR_OK && out->next.time_us != INT64_MIN) {
+        err = seek_neighbour(reader, INT64_MIN, INT64_MAX, true, &out->last);
+    }
+    struct archive_neighbour *all[] = {&out->previous, &out->next, &out->first, &out->last};
+    for (size_t i = 0, at = 0; i < sizeof all / sizeof *all && err == ERR_OK; i++) {
+        if (all[i]->time_us != INT64_MIN) {
+            all[i]->url = bytes_slice(buf_bytes(&reader->near), at, at + all[i]->url.size);
+            at += all[i]->url.size;
+        }
     }
     return err;
 }
@@ -287,21 +336,26 @@ static enum err seek_neighbours(struct archive_reader *reader, int64_t second_us
 static void choose_neighbours(const struct archive_timeline *timeline, int64_t second_us,
                               struct archive_neighbours *out) {
     for (size_t i = 0; i < timeline->count; i++) {
-        int64_t time_us = timeline->captures[i].time_us;
-        out->first_us = i == 0 && time_us < second_us ? time_us : out->first_us;
-        out->previous_us = time_us < second_us ? time_us : out->previous_us;
-        bool is_later = time_us >= second_end(second_us);
-        out->next_us = is_later && out->next_us == INT64_MIN ? time_us : out->next_us;
-        out->last_us = is_later ? time_us : out->last_us;
+        const struct capture *capture = &timeline->captures[i];
+        struct archive_neighbour it = {.time_us = capture->time_us, .url = capture->url};
+        out->first = i == 0 && it.time_us < second_us ? it : out->first;
+        out->previous = it.time_us < second_us ? it : out->previous;
+        bool is_later = it.time_us >= second_end(second_us);
+        out->next = is_later && out->next.time_us == INT64_MIN ? it : out->next;
+        out->last = is_later ? it : out->last;
     }
 }
 
 enum err archive_neighbours(struct archive_reader *reader, struct bytes surt, int64_t time_us,
                             struct archive_neighbours *ret_neighbours) {
     int64_t second_us = time_us - (time_us % SECOND_US + SECOND_US) % SECOND_US;
-    *ret_neighbours = (struct archive_neighbours){
-        .first_us = time_us, .previous_us = INT64_MIN, .next_us = INT64_MIN, .last_us = time_us};
-    enum err err = know_timeline(reader, surt, NULL);
+    const struct archive_neighbour none = {.time_us = INT64_MIN};
+    *ret_neighbours =
+        (struct archive_neighbours){.first = none, .previous = none, .next = none, .last = none};
+    enum err err = likeness_ask(&reader->likeness, bytes_of(NULL, 0)); /* of any URL */
+    if (err == ERR_OK) {
+        err = know_timeline(reader, surt, NULL);
+    }
     if (err != ERR_OK) {
         return err;
     }

@@ -12,6 +12,7 @@
 #include "replay/archive/archive.h"
 #include "run/turnstile.h"
 #include "web/url/canon.h"
+#include "web/url/likeness.h"
 #include "web/url/url.h"
 
 enum { ARCHIVE_LARGE_COUNT = 4 };
@@ -68,7 +69,10 @@ struct archive_reader {
     struct instance_session *session; /* of walks and lookups */
     struct canon canon;
     struct buf surt;
-    struct buf found; /* the slices of the capture that was found */
+    struct likeness likeness; /* to the URL that was asked for */
+    struct buf found;         /* the slices of the capture that was found */
+    struct buf beside;        /* those of a neighbour of it */
+    struct buf near;          /* the URLs of all neighbours */
     struct archive_timeline timeline;
     struct archive_lost lost;
     struct archive_part *own;      /* NULL until something is read */

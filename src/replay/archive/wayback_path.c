@@ -62,7 +62,8 @@ static bool has_slashes(struct bytes scheme) {
 }
 
 /* What stands before the host, or before all of a URL without one. Returns what follows. */
-static struct bytes put_scheme(struct buf *out, struct bytes url, bool *ret_is_encoded) {
+static struct bytes put_scheme(struct buf *out, struct bytes url, bool *ret_is_encoded,
+                               bool *ret_has_scheme) {
     size_t size = scheme_size(url);
     struct bytes scheme = bytes_slice(url, 0, size);
     size_t colon = path_match(bytes_skip(url, size), ':', ret_is_encoded);
@@ -74,9 +75,11 @@ static struct bytes put_scheme(struct buf *out, struct bytes url, bool *ret_is_e
         }
         buf_put(out, scheme);
         buf_put_string(out, "://");
+        *ret_has_scheme = true;
         return rest;
     }
-    if (colon == 0 || size == 0 || is_port) {
+    *ret_has_scheme = colon > 0 && size > 0 && !is_port;
+    if (!*ret_has_scheme) {
         buf_put_string(out, "http://");
         *ret_is_encoded = false;
         return url;
@@ -85,9 +88,9 @@ static struct bytes put_scheme(struct buf *out, struct bytes url, bool *ret_is_e
 }
 
 /* Encoded as a whole: decoded as a whole; what must not be plain in a URL is then encoded again. */
-static enum err put_url(struct buf *out, struct bytes url) {
+static enum err put_url(struct buf *out, struct bytes url, bool *ret_has_scheme) {
     bool is_encoded = false;
-    struct bytes rest = put_scheme(out, url, &is_encoded);
+    struct bytes rest = put_scheme(out, url, &is_encoded, ret_has_scheme);
     if (!is_encoded) {
         wayback_put_url(out, rest);
         return out->err;
@@ -226,9 +229,10 @@ enum err wayback_path_parse(struct wayback_path *path, struct bytes target, stru
     }
     if (target.data[0] == '*') { /* store/instance/query.h knows what that means */
         wayback_put_url(&path->url, target);
+        path->has_scheme = true;
         err = path->url.err;
     } else {
-        err = put_url(&path->url, target);
+        err = put_url(&path->url, target, &path->has_scheme);
     }
     if (err == ERR_LIMIT) {
         return err_set(detail, err, "the URL is longer than %d bytes", URL_SIZE_MAX);

@@ -37,6 +37,7 @@ struct wayback_path {
     int64_t from_us;          /* of a range: its first moment; else INT64_MIN */
     int64_t time_us;          /* the last moment that the digits stand for; INT64_MAX without any */
     struct buf url;           /* with its scheme; no control characters and no spaces */
+    bool has_scheme;          /* it was given; else http was put before it */
 };
 
 void wayback_path_init(struct wayback_path *path);
@@ -52,6 +53,11 @@ enum err wayback_path_parse(struct wayback_path *path, struct bytes target,
 /* Without digits: the TimeGate's business. */
 static inline bool wayback_path_is_gate(const struct wayback_path *path) {
     return path->kind == WAYBACK_CAPTURE && path->digits.size == 0;
+}
+
+/* The URL as it was asked for: without a scheme if none was given, so that captures by any scheme fit. */
+static inline struct bytes wayback_path_asked(const struct wayback_path *path) {
+    return bytes_skip(buf_bytes(&path->url), path->has_scheme ? 0 : sizeof "http://" - 1);
 }
 
 /* Append a URL so that it can be part of a path or of a header: what has no place there is percent-encoded.

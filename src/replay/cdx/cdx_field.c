@@ -40,6 +40,7 @@ const char *cdx_field_name(enum cdx_dialect dialect, enum cdx_field field) {
 
 void cdx_line_init(struct cdx_line *line, struct instance *instance, bool is_resolved) {
     memset(line->values, 0, sizeof line->values);
+    line->own_type = bytes_of(NULL, 0);
     capture_line_init(&line->text, instance);
     capture_line_init(&line->original_text, instance);
     line->is_resolved = is_resolved;
@@ -87,6 +88,7 @@ static struct bytes fill_one(struct cdx_line *line, struct archive_reader *reade
     case CDX_ORIGINAL:
         return capture->url;
     case CDX_MIMETYPE:
+        line->own_type = capture->mime;
         return line->is_resolved && capture->mime.size > 0 ? capture->mime : capture_line_mime(capture);
     case CDX_STATUSCODE:
         return capture->status == 0 ? bytes_of(NULL, 0) : field_put_number(capture->status, line->status);

@@ -111,20 +111,25 @@ static enum err filter_match(const struct regex *regex, struct bytes value, bool
     return ERR_OK;
 }
 
+static enum err filter_try(const struct cdx_filter *filter, struct bytes value, bool *ret_matches,
+                           struct err_detail *detail) {
+    if (filter->kind == CDX_FILTER_REGEX) {
+        return filter_match(filter->regex, value, ret_matches, detail);
+    }
+    *ret_matches = filter->kind == CDX_FILTER_EQUALS
+                       ? bytes_equal(value, filter->text)
+                       : filter->text.size == 0 || bytes_find(value, filter->text) < value.size;
+    return ERR_OK;
+}
+
+/* A revisit is found by either of its types: its URL may have no other capture. */
 enum err cdx_filter_run(const struct cdx_filter *filter, struct cdx_line *line, bool *ret_passes,
                         struct err_detail *detail) {
-    struct bytes value = cdx_line_value(line, filter->field);
     bool matches = false;
-    if (filter->kind == CDX_FILTER_REGEX) {
-        enum err err = filter_match(filter->regex, value, &matches, detail);
-        if (err != ERR_OK) {
-            return err;
-        }
-    } else if (filter->kind == CDX_FILTER_EQUALS) {
-        matches = bytes_equal(value, filter->text);
-    } else {
-        matches = filter->text.size == 0 || bytes_find(value, filter->text) < value.size;
+    enum err err = filter_try(filter, cdx_line_value(line, filter->field), &matches, detail);
+    if (err == ERR_OK && !matches && filter->field == CDX_MIMETYPE && line->own_type.size > 0) {
+        err = filter_try(filter, line->own_type, &matches, detail);
     }
     *ret_passes = matches != filter->is_inverted;
-    return ERR_OK;
+    return err;
 }

@@ -114,6 +114,7 @@ static void run_init(struct cdx_run *run, struct archive *archive, struct archiv
         cdx_kept_init(&run->stages[i].kept[0]);
         cdx_kept_init(&run->stages[i].kept[1]);
     }
+    likeness_init(&run->likeness);
     cdx_line_init(&run->line, archive_instance(archive), query->is_resolved);
 }
 
@@ -125,6 +126,9 @@ enum err cdx_run_open(struct cdx_run *run, struct archive *archive, struct archi
     }
     run_init(run, archive, reader, query, in_reverse);
     enum err err = run_read_key(run, &after, detail);
+    if (err == ERR_OK && query->sort == CDX_CLOSEST) {
+        err = likeness_ask(&run->likeness, query->url);
+    }
     if (err == ERR_OK) {
         err = open_sides(run, after, detail);
     }
@@ -154,12 +158,18 @@ enum err cdx_run_open_behind(struct cdx_run *run, struct archive *archive, struc
     return err;
 }
 
-void cdx_run_close(struct cdx_run *run) {
+static void run_close_sides(struct cdx_run *run) {
     for (size_t i = 0; i < run->sides_count; i++) {
         if (run->sides[i].walk != NULL) {
             archive_walk_close(run->sides[i].walk);
         }
+        run->sides[i] = (struct cdx_side){0};
     }
+}
+
+void cdx_run_close(struct cdx_run *run) {
+    run_close_sides(run);
+    likeness_done(&run->likeness);
     for (size_t i = 0; i < run->query->collapses_count; i++) {
         cdx_kept_done(&run->stages[i].kept[0]);
         cdx_kept_done(&run->stages[i].kept[1]);
@@ -225,6 +235,27 @@ static enum err run_next_capture(struct cdx_run *run, struct capture *ret_captur
     *ret_capture = side->capture;
     side->has_capture = false; /* its slices last until the side is looked at again */
     return ERR_OK;
+}
+
+/* Not for this round, but for a later one? */
+static bool run_is_later(struct cdx_run *run, const struct capture *capture) {
+    if (run->query->sort != CDX_CLOSEST) {
+        return false;
+    }
+    enum likeness_degree degree = likeness_of(&run->likeness, capture->url);
+    run->has_degree[degree] = true;
+    return degree != run->degree;
+}
+
+/* The next round, if there is anything for it. ERR_NOT_FOUND: that was the last. */
+static enum err run_begin_round(struct cdx_run *run, struct err_detail *detail) {
+    while (++run->degree < LIKENESS_DEGREES_COUNT) {
+        if (run->has_degree[run->degree]) {
+            run_close_sides(run);
+            return open_sides(run, bytes_of(NULL, 0), detail);
+        }
+    }
+    return ERR_NOT_FOUND;
 }
 
 /* ---- filters ---- */
@@ -297,7 +328,10 @@ static enum err run_step(struct cdx_run *run, struct capture *ret_capture, bool 
     bool passes = false;
     *ret_out = false;
     enum err err = run_next_capture(run, &capture, detail);
-    if (err != ERR_OK) {
+    if (err == ERR_NOT_FOUND && run->query->sort == CDX_CLOSEST && run->degree < LIKENESS_DEGREES_COUNT) {
+        return run_begin_round(run, detail);
+    }
+    if (err != ERR_OK || run_is_later(run, &capture)) {
         return err;
     }
     if (run->skip_count > 0) {

@@ -2,7 +2,8 @@
  * cdx_run - the captures that a CDX query asks for, one after the other.
  *
  *      walk over the index ──> page ──> filters ──> collapses ──> caller
- *      (closest: two walks, from the date outwards)
+ *      (closest: two walks, from the date outwards; captures of exactly the URL first, then those that differ
+ *      in scheme or "www.", then the others: a round for each)
  *
  * In reverse the result is exactly that of the forward run turned round: a collapse then keeps the last of
  * its neighbours that comes, which is the first in time. The work of a call is bounded; nothing is collected.
@@ -11,6 +12,7 @@
 #define MNEMON_REPLAY_CDX_CDX_RUN_H
 
 #include "replay/cdx/cdx_query.h"
+#include "web/url/likeness.h"
 
 /* A capture that outlives the walk. */
 struct cdx_kept {
@@ -44,8 +46,11 @@ struct cdx_run {
     size_t steps_left;        /* of captures to look at */
     struct cdx_side sides[2]; /* the second only for closest: forward in time */
     size_t sides_count;
-    uint64_t skip_count; /* captures of the pages before */
-    uint64_t take_count; /* and of this one */
+    struct likeness likeness;                /* for closest: to the URL that was asked for */
+    enum likeness_degree degree;             /* of this round */
+    bool has_degree[LIKENESS_DEGREES_COUNT]; /* there are captures for such a round */
+    uint64_t skip_count;                     /* captures of the pages before */
+    uint64_t take_count;                     /* and of this one */
     struct cdx_stage stages[CDX_COLLAPSES_MAX];
     size_t drained_count; /* stages that are empty for good */
 };

@@ -130,8 +130,8 @@ static void compare_put_version(struct sheet *sheet, const struct comparison *co
          {.number = index}, {.number = index}, {.text = capture->url, .time_us = capture->time_us},
          {.time_us = capture->time_us}, {.number = capture->status}, {.text = capture->mime},
          {.number = version->size}, {.string = digest});
-    put_choice(sheet, comparison, index, "earlier", version->neighbours.previous_us);
-    put_choice(sheet, comparison, index, "later", version->neighbours.next_us);
+    put_choice(sheet, comparison, index, "earlier", version->neighbours.previous.time_us);
+    put_choice(sheet, comparison, index, "later", version->neighbours.next.time_us);
     sheet_html(sheet, "<a href=\"");
     pages_put_path(sheet, "/details", capture->time_us, capture->url, PAGES_VIEW_PAGE);
     sheet_html(sheet, "\">details</a></p>\n");

@@ -205,10 +205,10 @@ static void details_put_page(struct sheet *sheet, const struct details *details)
          {.text = capture->url}, {.text = capture->url});
     put_actions(sheet, capture);
     put_facts(sheet, details);
-    if (neighbours->previous_us != INT64_MIN || neighbours->next_us != INT64_MIN) {
+    if (neighbours->previous.time_us != INT64_MIN || neighbours->next.time_us != INT64_MIN) {
         sheet_html(sheet, "<h2>Other versions</h2>\n<ul>");
-        details_put_version(sheet, capture, "Before", neighbours->previous_us, true);
-        details_put_version(sheet, capture, "After", neighbours->next_us, false);
+        details_put_version(sheet, capture, "Before", neighbours->previous.time_us, true);
+        details_put_version(sheet, capture, "After", neighbours->next.time_us, false);
         sheet_html(sheet, "</ul>\n");
     }
     put_message(sheet, "Response header", "response", details->record.head);
@@ -347,11 +347,11 @@ static void details_put_json(struct json *json, const struct details *details) {
     json_count(json, "length", capture->location.length);
     put_headers_json(json, details);
     json_bytes(json, "request", buf_bytes(&details->request));
-    if (details->neighbours.previous_us != INT64_MIN) {
-        json_timestamp(json, "previous", details->neighbours.previous_us);
+    if (details->neighbours.previous.time_us != INT64_MIN) {
+        json_timestamp(json, "previous", details->neighbours.previous.time_us);
     }
-    if (details->neighbours.next_us != INT64_MIN) {
-        json_timestamp(json, "next", details->neighbours.next_us);
+    if (details->neighbours.next.time_us != INT64_MIN) {
+        json_timestamp(json, "next", details->neighbours.next.time_us);
     }
     json_close(json);
 }

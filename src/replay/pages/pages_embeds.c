@@ -70,7 +70,7 @@ static enum err embeds_put_part(struct json *json, struct archive_reader *reader
     struct bytes surt;
     enum err err = archive_key(reader, url, &surt, NULL);
     if (err == ERR_OK) {
-        err = archive_find(reader, surt, time_us, ARCHIVE_NOT_NEWER, &capture, NULL);
+        err = archive_find(reader, surt, url, time_us, ARCHIVE_NOT_NEWER, &capture, NULL);
     }
     json_open(json, NULL);
     json_bytes(json, "url", url);

@@ -121,7 +121,7 @@ enum err pages_find(struct archive_reader *reader, struct bytes url, int64_t tim
     if (err != ERR_OK) {
         return err;
     }
-    err = archive_find(reader, surt, time_us, ARCHIVE_CLOSEST, ret_capture, detail);
+    err = archive_find(reader, surt, url, time_us, ARCHIVE_CLOSEST, ret_capture, detail);
     return err == ERR_NOT_FOUND ? err_set(detail, err, "This archive has no capture of this URL.") : err;
 }
 

@@ -84,7 +84,8 @@ static void put_recent(struct sheet *sheet, struct archive_reader *reader,
     size_t count = 0;
     for (size_t i = 0; i < snapshot->newest_count && count < RECENT_MAX; i++) {
         const struct survey_page *page = &snapshot->newest[i];
-        if (archive_find(reader, page->surt, page->time_us, ARCHIVE_CLOSEST, &capture, NULL) != ERR_OK) {
+        if (archive_find(reader, page->surt, bytes_of(NULL, 0), page->time_us, ARCHIVE_CLOSEST, &capture,
+                         NULL) != ERR_OK) {
             continue;
         }
         sheet_html(sheet, count++ == 0 ? "<h2>Archived most recently</h2>\n<ul class=entries>" : "");

@@ -132,8 +132,8 @@ static bool find_time(const struct asking *asking, struct capture *capture, int6
         return false;
     }
     struct capture found;
-    enum err err =
-        archive_find(asking->archive, capture->surt, question->to_us, ARCHIVE_NOT_NEWER, &found, NULL);
+    enum err err = archive_find(asking->archive, capture->surt, capture->url, question->to_us,
+                                ARCHIVE_NOT_NEWER, &found, NULL);
     return err == ERR_OK && memcmp(found.digest, capture->digest, KEY_DIGEST_SIZE) == 0 &&
            may_show(asking, capture, found.time_us);
 }

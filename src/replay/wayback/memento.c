@@ -34,28 +34,28 @@ static void put_memento(struct buf *out, const struct http_request *request, int
 }
 
 /* Each capture once, with all that it is: "first prev". */
-static void put_mementos(struct buf *out, const struct http_request *request, int64_t own_us,
-                         struct bytes url, const struct archive_neighbours *near) {
+static void put_mementos(struct buf *out, const struct http_request *request,
+                         const struct archive_neighbour *own, const struct archive_neighbours *near) {
     const struct {
-        int64_t time_us;
+        const struct archive_neighbour *it;
         const char *name;
-    } all[MEMENTOS_MAX] = {{near->first_us, "first "},
-                           {near->previous_us, "prev "},
-                           {own_us, ""},
-                           {near->next_us, "next "},
-                           {near->last_us, "last "}};
+    } all[MEMENTOS_MAX] = {{near->first.time_us == INT64_MIN ? own : &near->first, "first "},
+                           {&near->previous, "prev "},
+                           {own, ""},
+                           {&near->next, "next "},
+                           {near->last.time_us == INT64_MIN ? own : &near->last, "last "}};
     char relation[32] = "";
     for (size_t i = 0; i < MEMENTOS_MAX; i++) {
-        if (all[i].time_us == INT64_MIN) {
+        if (all[i].it->time_us == INT64_MIN) {
             continue;
         }
         strcat(relation, all[i].name); /* all of them fit */
         size_t next = i + 1;
-        while (next < MEMENTOS_MAX && all[next].time_us == INT64_MIN) {
+        while (next < MEMENTOS_MAX && all[next].it->time_us == INT64_MIN) {
             next++;
         }
-        if (next == MEMENTOS_MAX || all[next].time_us != all[i].time_us) {
-            put_memento(out, request, all[i].time_us, url, relation);
+        if (next == MEMENTOS_MAX || all[next].it->time_us != all[i].it->time_us) {
+            put_memento(out, request, all[i].it->time_us, all[i].it->url, relation);
             relation[0] = '\0';
         }
     }
@@ -79,7 +79,8 @@ enum err memento_add_links(struct http_request *request, struct archive_reader *
         if (err != ERR_OK) {
             return err;
         }
-        put_mementos(work, request, capture->time_us, url, &near);
+        const struct archive_neighbour own = {.time_us = capture->time_us, .url = url};
+        put_mementos(work, request, &own, &near);
     }
     if (work->err == ERR_OK) {
         http_add_header(request, "Link", buf_string(work));

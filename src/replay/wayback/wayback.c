@@ -191,15 +191,19 @@ void wayback_redirect(struct wayback *wayback, const char *prefix, const char *s
     http_answer(wayback->request, STATUS_FOUND, "text/plain; charset=utf-8", bytes_of(NULL, 0));
 }
 
-/* The TimeGate's answer, and that to any time which is not exactly a capture's. */
+/*
+ * The TimeGate's answer, and that to any time which is not exactly a capture's. What was asked for stays in
+ * the address if a capture of another URL stands in for it: there the page will say so.
+ */
 static enum err lead_to_capture(struct wayback *wayback) {
+    struct bytes url = wayback->is_other ? buf_bytes(&wayback->path->url) : wayback->capture.url;
     http_add_header(wayback->request, "Vary", "accept-datetime");
     partial_add_header(wayback->request, archive_reader_absent(wayback->reader));
-    enum err err = memento_add_links(wayback->request, wayback->reader, wayback->capture.url,
-                                     &wayback->capture, &wayback->kit->text);
+    enum err err =
+        memento_add_links(wayback->request, wayback->reader, url, &wayback->capture, &wayback->kit->text);
     if (err == ERR_OK) {
-        wayback_redirect(wayback, wayback->prefix, wayback->stamp, wayback->path->modifier,
-                         wayback->capture.url);
+        wayback_add_url(wayback);
+        wayback_redirect(wayback, wayback->prefix, wayback->stamp, wayback->path->modifier, url);
     }
     return err;
 }
@@ -236,7 +240,8 @@ static bool is_here(struct wayback *wayback, struct bytes surt) {
     if (reader == NULL) {
         return true;
     }
-    enum err err = archive_find(reader, surt, wayback->path->time_us, ARCHIVE_CLOSEST, &capture, &detail);
+    enum err err = archive_find(reader, surt, bytes_of(NULL, 0), wayback->path->time_us, ARCHIVE_CLOSEST,
+                                &capture, &detail);
     archive_reader_end(reader);
     return err != ERR_NOT_FOUND;
 }
@@ -281,6 +286,7 @@ void wayback_choose(struct wayback *wayback, const struct capture *capture) {
     wayback->capture = *capture;
     utc_format_digits(capture->time_us, wayback->stamp);
     wayback->is_exact = bytes_equal(path->digits, bytes_of_string(wayback->stamp));
+    wayback->is_other = !archive_is_asked(wayback->reader, wayback_path_asked(path), capture->url);
     bool is_part = !wayback_is_page(path) && path->digits.size == WAYBACK_DIGITS_MAX;
     snprintf(wayback->around, sizeof wayback->around, "%.*s",
              BYTES_ARG(is_part ? path->digits : bytes_of_string(wayback->stamp)));
@@ -292,11 +298,13 @@ static enum err find_in_period(struct wayback *wayback, struct bytes surt, struc
     const struct wayback_path *path = wayback->path;
     int64_t from_us = INT64_MIN;
     bool is_sound = utc_parse_digits(path->digits, false, &from_us);
-    enum err err = archive_find(wayback->reader, surt, path->time_us, ARCHIVE_NOT_NEWER, ret_capture, detail);
+    struct bytes asked = wayback_path_asked(path);
+    enum err err =
+        archive_find(wayback->reader, surt, asked, path->time_us, ARCHIVE_NOT_NEWER, ret_capture, detail);
     if (err != ERR_OK || !is_sound || ret_capture->time_us >= from_us) {
         return err;
     }
-    return archive_find(wayback->reader, surt, path->time_us, ARCHIVE_CLOSEST, ret_capture, detail);
+    return archive_find(wayback->reader, surt, asked, path->time_us, ARCHIVE_CLOSEST, ret_capture, detail);
 }
 
 static enum err wayback_find(void *context, struct capture *ret_capture, struct err_detail *detail) {
@@ -322,7 +330,8 @@ static enum err wayback_find(void *context, struct capture *ret_capture, struct 
     }
     bool is_period = path->digits.size > 0 && path->digits.size < WAYBACK_DIGITS_MAX;
     return is_period ? find_in_period(wayback, surt, ret_capture, detail)
-                     : archive_find(wayback->reader, surt, time_us, choice, ret_capture, detail);
+                     : archive_find(wayback->reader, surt, wayback_path_asked(path), time_us, choice,
+                                    ret_capture, detail);
 }
 
 /* The client has it already. Rules were asked before: they may have changed. */

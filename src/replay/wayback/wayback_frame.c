@@ -9,13 +9,13 @@
 enum { POLICY_SIZE_MAX = 2048 };
 
 static void put_capture_link(struct sheet *sheet, const struct wayback *wayback, const char *id,
-                             const char *words, int64_t time_us) {
-    if (time_us == INT64_MIN || time_us == wayback->capture.time_us) {
+                             const char *words, const struct archive_neighbour *near) {
+    if (near->time_us == INT64_MIN || near->time_us == wayback->capture.time_us) {
         sheet_format(sheet, "<a id=%s aria-disabled=true>%s</a>\n", id, words);
         return;
     }
     sheet_format(sheet, "<a id=%s href=\"", id);
-    sheet_replay_url(sheet, time_us, "", wayback->capture.url);
+    sheet_replay_url(sheet, near->time_us, "", near->url);
     sheet_format(sheet, "\">%s</a>\n", words);
 }
 
@@ -30,16 +30,16 @@ static void frame_put_links(struct sheet *sheet, const struct wayback *wayback,
     struct bytes url = wayback->capture.url;
     char path[64];
     sheet_html(sheet, "<nav aria-label=\"Captures of this page\">\n");
-    put_capture_link(sheet, wayback, "first", "First", near->first_us);
-    put_capture_link(sheet, wayback, "previous", "Previous", near->previous_us);
-    put_capture_link(sheet, wayback, "next", "Next", near->next_us);
-    put_capture_link(sheet, wayback, "last", "Last", near->last_us);
+    put_capture_link(sheet, wayback, "first", "First", &near->first);
+    put_capture_link(sheet, wayback, "previous", "Previous", &near->previous);
+    put_capture_link(sheet, wayback, "next", "Next", &near->next);
+    put_capture_link(sheet, wayback, "last", "Last", &near->last);
     frame_put_link(sheet, "/web/*/", url, "Calendar");
     snprintf(path, sizeof path, "/details/%s/", wayback->stamp);
     frame_put_link(sheet, path, url, "Details");
-    if (near->previous_us != INT64_MIN) {
+    if (near->previous.time_us != INT64_MIN) {
         char digits[UTC_DIGITS_SIZE];
-        snprintf(path, sizeof path, "/compare/%s/%s/", utc_format_digits(near->previous_us, digits),
+        snprintf(path, sizeof path, "/compare/%s/%s/", utc_format_digits(near->previous.time_us, digits),
                  wayback->stamp);
         frame_put_link(sheet, path, url, "Compare");
     }
@@ -76,6 +76,11 @@ static void put_banner(struct sheet *sheet, const struct wayback *wayback,
     sheet_html(sheet, "</span> <span id=date>");
     sheet_time(sheet, wayback->capture.time_us);
     sheet_html(sheet, "</span>");
+    if (wayback->is_other) {
+        sheet_html(sheet, " <strong id=other>in place of ");
+        sheet_text(sheet, buf_bytes(&wayback->path->url));
+        sheet_html(sheet, ", which this archive does not have</strong>");
+    }
     if (wayback->record.status != STATUS_OK) {
         sheet_format(sheet, " <strong id=status>status %u</strong>", wayback->record.status);
     }
@@ -126,6 +131,7 @@ enum err wayback_answer_frame(struct wayback *wayback) {
     enum err err =
         archive_neighbours(wayback->reader, wayback->capture.surt, wayback->capture.time_us, &near);
     if (err == ERR_OK) {
+        wayback_add_url(wayback);
         err = memento_add_links(wayback->request, wayback->reader, wayback->capture.url, &wayback->capture,
                                 &wayback->kit->text);
     }

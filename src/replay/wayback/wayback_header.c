@@ -133,8 +133,18 @@ static void add_source(struct wayback *wayback) {
     http_add_header(wayback->request, "X-Mnemon-Source", text);
 }
 
+void wayback_add_url(struct wayback *wayback) {
+    struct buf *text = &wayback->kit->text;
+    buf_clear(text);
+    wayback_put_url(text, wayback->capture.url);
+    if (wayback->is_other && text->err == ERR_OK && text->size <= REFERENCE_SIZE_MAX) {
+        http_add_header(wayback->request, "X-Mnemon-Url", buf_string(text));
+    }
+}
+
 enum err wayback_add_headers(struct wayback *wayback) {
     memento_add_datetime(wayback->request, wayback->capture.time_us);
+    wayback_add_url(wayback);
     add_source(wayback);
     partial_add_header(wayback->request, archive_reader_absent(wayback->reader));
     add_original_fields(wayback);

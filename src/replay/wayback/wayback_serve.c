@@ -280,10 +280,12 @@ static enum err serve_document(struct wayback *wayback, struct err_detail *detai
     return err == ERR_OK && !is_rewritten ? serve_stored(wayback, status, detail) : err;
 }
 
-/* Past all that would lead here again. ERR_NOT_FOUND: there is nothing else. */
-static enum err find_settled(struct wayback *wayback, struct err_detail *detail) {
+/* Past all that would lead here again, best to the URL that it leads to. ERR_NOT_FOUND: there is nothing
+ * else.
+ */
+static enum err find_settled(struct wayback *wayback, struct bytes url, struct err_detail *detail) {
     struct capture settled;
-    enum err err = archive_find(wayback->reader, wayback->capture.surt, wayback->capture.time_us,
+    enum err err = archive_find(wayback->reader, wayback->capture.surt, url, wayback->capture.time_us,
                                 ARCHIVE_SETTLED, &settled, detail);
     if (err == ERR_NOT_FOUND) {
         return err_set(
@@ -297,11 +299,12 @@ static enum err find_settled(struct wayback *wayback, struct err_detail *detail)
 }
 
 /* What else is held of the URL, as another page or, for what is part of one, at once. */
-static enum err serve_settled(struct wayback *wayback, struct err_detail *detail) {
+static enum err serve_settled(struct wayback *wayback, struct bytes url, struct err_detail *detail) {
     char asked[UTC_DIGITS_SIZE];
     memcpy(asked, wayback->stamp, sizeof asked);
-    enum err err = find_settled(wayback, detail);
-    if (err == ERR_OK && wayback_is_page(wayback->path) && strcmp(asked, wayback->stamp) != 0) {
+    enum err err = find_settled(wayback, url, detail);
+    if (err == ERR_OK && wayback_is_page(wayback->path) &&
+        (strcmp(asked, wayback->stamp) != 0 || wayback->is_other)) {
         wayback_redirect(wayback, wayback->prefix, wayback->stamp, wayback->path->modifier,
                          wayback->capture.url);
         return ERR_OK;
@@ -344,7 +347,8 @@ enum err wayback_serve(struct wayback *wayback, struct err_detail *detail) {
     }
     bool has_target = serve_find_target(wayback);
     if (leads_to_itself(wayback, has_target)) {
-        return serve_settled(wayback, detail);
+        return serve_settled(wayback, has_target ? url_href(&wayback->kit->target) : wayback->capture.url,
+                             detail);
     }
     return has_target ? serve_redirect(wayback) : serve_document(wayback, detail);
 }

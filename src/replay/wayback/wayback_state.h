@@ -66,6 +66,7 @@ struct wayback {
     char stamp[UTC_DIGITS_SIZE];  /* the capture's time */
     char around[UTC_DIGITS_SIZE]; /* the time of references in it */
     bool is_exact;                /* it is of the very time that was asked for */
+    bool is_other;                /* it is of another URL than was asked for, with the same SURT */
     struct archive_record record;
     bool keeps_reader;           /* a stream ends it */
     uint64_t work_size;          /* decoded and rewritten so far */
@@ -151,6 +152,9 @@ char *wayback_clean(struct bytes value, char *out, size_t out_size);
 
 /* Whatever the server said, under names that do nothing; and Memento's links. */
 enum err wayback_add_headers(struct wayback *wayback) MUST_CHECK;
+
+/* X-Mnemon-Url, if it is a capture of another URL than was asked for. */
+void wayback_add_url(struct wayback *wayback);
 
 /* What names these bytes; it depends on the time too if references are rewritten. */
 void wayback_etag(const struct wayback *wayback, bool is_rewritten, char out[WAYBACK_ETAG_SIZE_MAX]);

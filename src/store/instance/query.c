@@ -1,5 +1,6 @@
 #include "store/instance/query.h"
 
+#include "web/url/likeness.h"
 #include "web/url/surt.h"
 #include "web/url/url.h"
 
@@ -102,6 +103,7 @@ static enum err check_ranges(const struct query *query) {
 enum err query_init(struct query *query, struct bytes text, enum query_match match,
                     struct err_detail *detail) {
     *query = (struct query){.from_us = INT64_MIN, .to_us = INT64_MAX};
+    buf_init(&query->text, KEY_SIZE_MAX);
     match = read_stars(&text, match);
     if (match == QUERY_PREFIX && text.size == 0) {
         add_range(query, bytes_of(NULL, 0), bytes_of(NULL, 0));
@@ -141,6 +143,7 @@ void query_done(struct query *query) {
         buf_done(&query->ranges[i].to);
     }
     query->ranges_count = 0;
+    buf_done(&query->text);
 }
 
 /* ---- the walk ---- */
@@ -202,27 +205,60 @@ bool query_covers(const struct query *query, const struct capture *capture) {
     return is_covered;
 }
 
-/* The first capture that is held on one side of a time: the newest before it, or the oldest from it on. */
-static enum err find_beside(const struct query *query, struct bytes from, struct bytes to, bool in_reverse,
-                            struct merge **ret_merge, struct capture *ret_capture) {
+/* ---- the closest ---- */
+
+/* The best on one side of a time, and how near its URL is to the one that was asked for. */
+struct beside {
+    enum err err;
+    enum likeness_degree degree;
+    struct capture capture; /* its slices are in text */
+    struct buf text;
+};
+
+static void keep_beside(struct beside *beside, const struct capture *capture) {
+    buf_clear(&beside->text);
+    buf_put(&beside->text, capture->surt);
+    buf_put(&beside->text, capture->url);
+    beside->err = buf_put(&beside->text, capture->mime);
+    if (beside->err == ERR_OK) {
+        struct bytes text = buf_bytes(&beside->text);
+        size_t url_at = capture->surt.size;
+        size_t mime_at = url_at + capture->url.size;
+        beside->capture = *capture;
+        beside->capture.surt = bytes_slice(text, 0, url_at);
+        beside->capture.url = bytes_slice(text, url_at, mime_at);
+        beside->capture.mime = bytes_skip(text, mime_at);
+    }
+}
+
+/* From the time outwards: the first that is held of the URL, or of those most like it. */
+static void find_beside(const struct query *query, struct likeness *likeness, struct bytes from,
+                        struct bytes to, bool in_reverse, struct beside *beside) {
     struct merge *merge;
+    beside->degree = LIKENESS_DEGREES_COUNT;
+    beside->err = ERR_OK;
+    buf_init(&beside->text, KEY_SIZE_MAX + INDEX_MIME_SIZE_MAX);
     enum err err = merge_open(query->session, from, to, in_reverse, &merge, NULL);
     if (err != ERR_OK) {
-        return err;
+        beside->err = err;
+        return;
     }
     struct capture capture;
-    enum err found = ERR_NOT_FOUND;
-    while (found == ERR_NOT_FOUND && (err = merge_next(merge, &capture, NULL)) == ERR_OK) {
-        found = instance_check(query->session, &capture);
+    while (beside->err == ERR_OK && beside->degree != LIKENESS_SAME &&
+           (err = merge_next(merge, &capture, NULL)) == ERR_OK) {
+        enum likeness_degree degree = likeness_of(likeness, capture.url);
+        enum err held = degree < beside->degree ? instance_check(query->session, &capture) : ERR_NOT_FOUND;
+        if (held == ERR_OK) {
+            beside->degree = degree;
+            keep_beside(beside, &capture);
+        } else if (held != ERR_NOT_FOUND) {
+            beside->err = held;
+        }
     }
-    err = err == ERR_OK ? found : err;
-    if (err != ERR_OK) {
-        merge_close(merge);
-        return err;
-    }
-    *ret_merge = merge;
-    *ret_capture = capture;
-    return ERR_OK;
+    merge_close(merge);
+    bool is_over = beside->err == ERR_OK && (err == ERR_OK || err == ERR_NOT_FOUND);
+    bool is_found = beside->degree != LIKENESS_DEGREES_COUNT;
+    beside->err = !is_over ? (beside->err == ERR_OK ? err : beside->err) : is_found ? ERR_OK : ERR_NOT_FOUND;
 }
 
 /* Without overflow, for any two times. */
@@ -230,37 +266,51 @@ static uint64_t distance(int64_t a, int64_t b) {
     return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
 }
 
-enum err query_closest(struct query *query, int64_t time_us, struct capture *ret_capture) {
+static bool is_later_better(const struct beside *before, const struct beside *after, int64_t time_us) {
+    if (before->err != ERR_OK || after->err != ERR_OK) {
+        return after->err == ERR_OK;
+    }
+    return after->degree < before->degree ||
+           (after->degree == before->degree &&
+            distance(after->capture.time_us, time_us) < distance(before->capture.time_us, time_us));
+}
+
+/* Into *query, which owns the slices then. */
+static enum err query_give(struct query *query, struct beside *beside, struct capture *ret_capture) {
+    *ret_capture = beside->capture;
+    buf_done(&query->text);
+    query->text = beside->text;
+    buf_init(&beside->text, KEY_SIZE_MAX);
+    return ERR_OK;
+}
+
+enum err query_closest(struct query *query, struct bytes url, int64_t time_us, struct capture *ret_capture) {
     struct bytes from = buf_bytes(&query->ranges[0].from);
     struct bytes to = buf_bytes(&query->ranges[0].to);
     struct bytes surt = bytes_slice(from, 0, bytes_find_byte(from, 0));
     struct buf middle;
+    struct likeness likeness;
+    struct beside before;
+    struct beside after;
+    likeness_init(&likeness);
+    enum err err = likeness_ask(&likeness, url);
     buf_init(&middle, KEY_SIZE_MAX);
     index_put_capture_prefix(&middle, surt, time_us);
-    struct merge *before_merge = NULL;
-    struct merge *after_merge = NULL;
-    struct capture before;
-    struct capture after;
-    enum err err = find_beside(query, from, buf_bytes(&middle), true, &before_merge, &before);
-    if (err == ERR_OK || err == ERR_NOT_FOUND) {
-        enum err after_err = find_beside(query, buf_bytes(&middle), to, false, &after_merge, &after);
-        err = after_err == ERR_NOT_FOUND ? err : after_err;
+    find_beside(query, &likeness, from, buf_bytes(&middle), true, &before);
+    find_beside(query, &likeness, buf_bytes(&middle), to, false, &after);
+    if (err == ERR_OK && before.err != ERR_OK && before.err != ERR_NOT_FOUND) {
+        err = before.err;
     }
-    buf_done(&middle);
-    if (after_merge != NULL &&
-        (before_merge == NULL || distance(after.time_us, time_us) < distance(before.time_us, time_us))) {
-        before = after;
-        struct merge *swapped = before_merge;
-        before_merge = after_merge;
-        after_merge = swapped;
+    if (err == ERR_OK && after.err != ERR_OK && after.err != ERR_NOT_FOUND) {
+        err = after.err;
     }
-    if (after_merge != NULL) {
-        merge_close(after_merge);
-    }
-    close_merge(query);
-    query->merge = before_merge; /* which owns the slices */
     if (err == ERR_OK) {
-        *ret_capture = before;
+        struct beside *best = is_later_better(&before, &after, time_us) ? &after : &before;
+        err = best->err == ERR_OK ? query_give(query, best, ret_capture) : best->err;
     }
+    buf_done(&before.text);
+    buf_done(&after.text);
+    buf_done(&middle);
+    likeness_done(&likeness);
     return err;
 }

@@ -33,6 +33,7 @@ struct query {
     size_t ranges_count;
     size_t range_index;
     struct merge *merge; /* of ranges[range_index]; NULL: not yet */
+    struct buf text;     /* of what was closest */
 };
 
 /*
@@ -52,7 +53,11 @@ enum err query_next(struct query *query, struct capture *ret_capture) MUST_CHECK
 /* Would the walk come across this capture? */
 bool query_covers(const struct query *query, const struct capture *capture);
 
-/* The capture of the URL that is closest to the time; ERR_NOT_FOUND. Its slices live in *query. */
-enum err query_closest(struct query *query, int64_t time_us, struct capture *ret_capture) MUST_CHECK;
+/*
+ * The capture that is closest to the time; of those whose SURT is the query's, the ones of exactly the URL
+ * first (web/url/likeness.h). ERR_NOT_FOUND. Its slices live in *query.
+ */
+enum err query_closest(struct query *query, struct bytes url, int64_t time_us,
+                       struct capture *ret_capture) MUST_CHECK;
 
 #endif

@@ -1,0 +1,124 @@
+"""The capture that was asked for: URLs with one SURT, captures of one second, methods, types of duplicates."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import urllib.parse
+
+import pytest
+
+from test_replay import TIME, Node, response
+
+SITE = "http://exact.example"
+LATER = "20260102040000"
+YEARS_LATER = "20300101000000"
+
+
+def variants():
+    """In each pair the second has the SURT of the first; it is newer, or of the same second and stored later."""
+    yield response(f"{SITE}/AbC", "large first")
+    yield response(f"{SITE}/aBc", "small first")
+    yield response(f"{SITE}/q?b=2&a=1", "b first")
+    yield response(f"{SITE}/q?a=1&b=2", "a first")
+    yield response("http://site.example/", "plain", time14=TIME)
+    yield response("https://site.example/", "secure", time14=LATER)
+    yield response("https://www.site.example/", "secure www", time14=YEARS_LATER)
+    yield response("https://near.example/Page", "same form", time14="20250101000000")
+    yield response("http://near.example/page/", "same scheme")
+    yield response("http://old.example/", "", status=301, headers=[("Location", "https://old.example/")])
+    yield response("https://old.example/", "the page behind it")
+
+
+def types():
+    yield response("http://type.example/first", "the same words")
+    yield response("http://type.example/second", "the same words", time14=LATER)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory):
+    program = os.environ.get("MNEMON", str(pathlib.Path(__file__).parents[2] / "build" / "mnemon"))
+
+    def mnemon(*arguments):
+        return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=150)
+
+    node = Node(mnemon, tmp_path_factory.mktemp("exact"), *variants(), *types())
+    yield node
+    node.stop()
+
+
+def follow(node, target, **headers):
+    answer = node.get(target, **headers)
+    for _ in range(5):
+        if answer.status not in (301, 302):
+            break
+        answer = node.get(answer["Location"], **headers)
+    return answer
+
+
+# ---- URLs with one SURT ----
+
+
+@pytest.mark.parametrize("url, body", [
+    (f"{SITE}/AbC", "large first"), (f"{SITE}/aBc", "small first"),
+    (f"{SITE}/q?b=2&a=1", "b first"), (f"{SITE}/q?a=1&b=2", "a first"),
+    ("http://site.example/", "plain"), ("https://site.example/", "secure"),
+    ("https://www.site.example/", "secure www"),
+])
+def test_the_url_that_was_asked_for_is_shown(node, url, body):
+    for time in (TIME, LATER, YEARS_LATER, "2026", "1999"):
+        answer = follow(node, f"/web/{time}id_/{url}")
+        assert (answer.status, answer.text) == (200, body), time
+        assert answer["X-Mnemon-Url"] is None
+    gate = node.get(f"/web/{url}", Accept_Datetime="Thu, 01 Jan 2026 00:00:00 GMT")
+    assert f'<{url}>; rel="original"' in gate["Link"]
+    assert gate["Location"].endswith(url)
+    closest = node.get("/cdx?" + urllib.parse.urlencode({"url": url, "closest": TIME, "output": "json", "limit": 1}))
+    assert json.loads(closest.text)["url"] == url
+    available = node.get("/wayback/available?" + urllib.parse.urlencode({"url": url, "timestamp": TIME}))
+    assert json.loads(available.text)["archived_snapshots"]["closest"]["url"].endswith("/" + url)
+    details = node.get("/api/v1/capture?" + urllib.parse.urlencode({"url": url, "timestamp": TIME}))
+    assert json.loads(details.text)["url"] == url
+
+
+def test_mnemon_get_gives_the_url_that_was_asked_for(node):
+    for url, body in ((f"{SITE}/AbC", "large first"), ("http://site.example/", "plain"), ("https://www.near.example/Page", "same form")):
+        found = node.mnemon("get", "--data", str(node.data), url, "--at", YEARS_LATER)
+        assert found.stdout == body, found.stderr
+
+
+def test_another_url_is_named_where_it_is_shown(node):
+    """Scheme and www are nearer than capitals and order, whatever the times."""
+    answer = follow(node, f"/web/{TIME}id_/https://www.near.example/Page")
+    assert (answer.text, answer["X-Mnemon-Url"]) == ("same form", "https://near.example/Page")
+    page = follow(node, f"/web/20250101000000/http://near.example/PAGE", **{"Sec-Fetch-Dest": "document", "Accept": "text/html"})
+    assert "near.example" in page.text
+    banner = re.search(r"<strong id=other>(.*?)</strong>", page.text)
+    assert banner and "http://near.example/PAGE" in banner[1]
+    same = follow(node, f"/web/{LATER}/https://site.example/", **{"Sec-Fetch-Dest": "document", "Accept": "text/html"})
+    assert "id=other" not in same.text
+
+
+def test_without_a_scheme_any_will_do(node):
+    assert follow(node, f"/web/{LATER}id_/site.example/").text == "secure"
+    assert follow(node, f"/web/{TIME}id_/site.example/").text == "plain"
+
+
+def test_a_redirect_to_another_scheme_leads_on(node):
+    answer = follow(node, f"/web/{TIME}/http://old.example/")
+    assert (answer.status, answer.text[-18:]) == (200, "the page behind it")
+    assert follow(node, f"/web/{TIME}id_/https://old.example/").text == "the page behind it"
+
+
+# ---- types of duplicates ----
+
+
+def test_the_only_capture_of_a_url_is_found_by_its_type(node):
+    for path in ("/cdx/search/cdx", "/cdx"):
+        for only in ("mimetype:text/html", "statuscode:200"):
+            found = node.get(path + "?" + urllib.parse.urlencode({"url": "type.example/*", "filter": only}))
+            assert [line.split(" ")[0] for line in found.text.splitlines()] == ["example,type)/first", "example,type)/second"]
+        none = node.get(path + "?" + urllib.parse.urlencode({"url": "type.example/*", "filter": "!mimetype:text/html"}))
+        assert none.text == ""
+    assert "second" in node.get("/cdx?url=type.example/*&filter=mimetype:warc/revisit").text
+    assert "second" not in node.get("/cdx?url=type.example/*&filter=!mimetype:warc/revisit").text
