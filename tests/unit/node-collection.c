@@ -1,5 +1,6 @@
 /* collection: what is published can be fetched piece by piece, survives a crash, and is switched to at once.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -211,6 +212,30 @@ static void nothing_new_is_no_version(void **state) {
     assert_int_equal(result.stat.read_count, 0); /* the clock is past the files' changes */
 }
 
+/* What a power failure leaves of files whose names and sizes got to the disk. */
+static void publishing_mends_a_manifest_of_zeros(void **state) {
+    struct fixture *fixture = *state;
+    struct collection_tree_stat stat;
+    char path[PATH_SIZE + 64];
+    snprintf(path, sizeof path, "%s/collections/papers/nodes", fixture->publisher_data);
+    DIR *nodes = opendir(path);
+    assert_non_null(nodes);
+    const struct dirent *item;
+    while ((item = readdir(nodes)) != NULL) {
+        struct stat file;
+        assert_int_equal(fstatat(dirfd(nodes), item->d_name, &file, 0), 0);
+        int opened = item->d_name[0] != '.' ? openat(dirfd(nodes), item->d_name, O_WRONLY) : -1;
+        assert_true(opened < 0 || (ftruncate(opened, 0) == 0 && ftruncate(opened, file.st_size) == 0));
+        if (opened >= 0) {
+            close(opened);
+        }
+    }
+    closedir(nodes);
+    assert_false(publish(fixture).is_new);
+    assert_int_equal(update(fixture, &stat), LARGE_SIZE + 5);
+    assert_true(holds(fixture, "d/small", "small"));
+}
+
 static void what_came_survives_a_crash(void **state) {
     struct fixture *fixture = *state;
     struct collection_tree_stat stat;
@@ -364,6 +389,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_version_comes_and_the_next_costs_what_changed, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_new_is_no_version, setup, teardown),
+        cmocka_unit_test_setup_teardown(publishing_mends_a_manifest_of_zeros, setup, teardown),
         cmocka_unit_test_setup_teardown(what_came_survives_a_crash, setup, teardown),
         cmocka_unit_test_setup_teardown(the_link_of_readers_is_mended, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_bytes_are_refused, setup, teardown),

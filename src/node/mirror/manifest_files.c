@@ -12,7 +12,7 @@
 #include "base/map.h"
 #include "base/whole_file.h"
 
-enum { NAME_SIZE = 2 * SHA256_SIZE + 1, NODES_MAX = 4 << 20, MODE = 0600 };
+enum { NAME_SIZE = 2 * SHA256_SIZE + 1, NODES_MAX = 4 << 20, MODE = 0600, PART_SIZE = 16 << 10 };
 
 static const char *manifest_name_of(const uint8_t digest[SHA256_SIZE], char out[NAME_SIZE]) {
     return hex_encode(bytes_of(digest, SHA256_SIZE), out);
@@ -46,14 +46,31 @@ static void manifest_files_remove(const struct manifest_files *nodes, const uint
     unlinkat(nodes->directory, manifest_name_of(digest, name), 0);
 }
 
+/* Byte for byte: after a power failure the size alone says nothing. */
+static bool manifest_is_there(const struct manifest_files *nodes, const char *name, struct bytes node) {
+    uint8_t part[PART_SIZE];
+    int file = openat(nodes->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat stat;
+    bool is_same = file >= 0 && fstat(file, &stat) == 0 && stat.st_size == (off_t)node.size;
+    for (size_t at = 0; is_same && at < node.size; at += sizeof part) {
+        size_t size = node.size - at < sizeof part ? node.size - at : sizeof part;
+        is_same =
+            whole_file_read_at(file, at, part, size) == ERR_OK && memcmp(part, node.data + at, size) == 0;
+    }
+    if (file >= 0) {
+        close(file);
+    }
+    return is_same;
+}
+
 enum err manifest_files_put(const struct manifest_files *nodes, const struct manifest_ref *ref,
                             struct bytes node) {
     char name[NAME_SIZE];
     char beside[NAME_SIZE + 8];
-    if (manifest_files_have(nodes, ref)) {
+    if (manifest_is_there(nodes, manifest_name_of(ref->digest, name), node)) {
         return ERR_OK;
     }
-    snprintf(beside, sizeof beside, "%s.new", manifest_name_of(ref->digest, name));
+    snprintf(beside, sizeof beside, "%s.new", name);
     int file = openat(nodes->directory, beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, MODE);
     if (file < 0) {
         return err_from_errno(errno);

@@ -22,7 +22,7 @@ struct manifest_sink manifest_files_sink(const struct manifest_files *nodes);
 /* Already there, and whole by its size? Its digest is checked when it is read. */
 bool manifest_files_have(const struct manifest_files *nodes, const struct manifest_ref *ref);
 
-/* Its bytes must be those of the digest. */
+/* Its bytes must be those of the digest. One that is there and damaged is replaced. */
 enum err manifest_files_put(const struct manifest_files *nodes, const struct manifest_ref *ref,
                             struct bytes node) MUST_CHECK;
 
