@@ -541,6 +541,18 @@ static enum err make_tree(struct collection *collection, struct collection_tree_
     return err == ERR_MISMATCH ? fill_tree(collection, true, ret_stat, detail) : err;
 }
 
+/* The tree at its place, before anything says that it is there. */
+static enum err move_tree(const struct collection *collection, const char *tree, struct err_detail *detail) {
+    int trees = openat(collection->root, "trees", DIRECTORY_FLAGS | O_NOFOLLOW);
+    bool is_moved = trees >= 0 && renameat(collection->root, "staging/tree", collection->root, tree) == 0 &&
+                    fsync(trees) == 0;
+    enum err err = is_moved ? ERR_OK : whole_file_fail(tree, detail);
+    if (trees >= 0) {
+        close(trees);
+    }
+    return err;
+}
+
 /* From here on `version` says what counts. */
 static enum err switch_version(struct collection *collection, struct err_detail *detail) {
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
@@ -549,13 +561,14 @@ static enum err switch_version(struct collection *collection, struct err_detail 
     const char *name = collection->setup.name;
     struct version version = collection->staged;
     snprintf(tree, sizeof tree, "trees/%ju", (uintmax_t)version.number);
-    if (renameat(collection->root, "staging/tree", collection->root, tree) != 0) {
-        return whole_file_fail(tree, detail);
+    enum err err = move_tree(collection, tree, detail);
+    if (err != ERR_OK) {
+        return err;
     }
     snprintf(places, sizeof places, "places.%ju", (uintmax_t)version.number);
     unlinkat(collection->root, "current.new", 0);
-    enum err err = collection_places_write(collection_path_of(collection, places, path),
-                                           manifest_files_source(&collection->nodes), &version.root, detail);
+    err = collection_places_write(collection_path_of(collection, places, path),
+                                  manifest_files_source(&collection->nodes), &version.root, detail);
     if (err == ERR_OK) {
         err = collection_setup_write_version(collection->directory, name, "version", &version, detail);
     }

@@ -103,7 +103,8 @@ static enum err places_write_file(const char *path, const struct making *making,
     FILE *file = number >= 0 ? fdopen(number, "w") : NULL;
     bool is_written = file != NULL && places_put_part(file, bytes_of(head, sizeof head)) &&
                       places_put_part(file, buf_bytes(&making->records)) &&
-                      places_put_part(file, buf_bytes(&making->paths));
+                      places_put_part(file, buf_bytes(&making->paths)) && fflush(file) == 0 &&
+                      fsync(number) == 0;
     is_written = file != NULL && fclose(file) == 0 && is_written && rename(beside, path) == 0;
     return is_written ? ERR_OK : whole_file_fail(path, detail);
 }
