@@ -251,6 +251,36 @@ static void rules_are_obeyed_withdrawn_and_never_come_back(void **state) {
     drop(fixture);
 }
 
+/* Its rules alone would be taken away at the next start, as nobody's order. */
+static void a_decree_is_in_force_when_it_is_on_the_disk(void **state) {
+    struct fixture *fixture = make();
+    struct decrees *decrees = open_decrees(fixture, *state);
+    struct decree decree;
+    uint8_t id[DECREE_ID_SIZE];
+    char path[SCRATCH_PATH_SIZE];
+    struct bytes bytes =
+        write_decree(fixture, &fixture->founder, DECREE_RULES, "private", 1, bytes_of_string(rule));
+    assert_int_equal(decree_read(bytes, identity_verify, &decree, NULL), ERR_OK);
+    decree_id(&decree, &fixture->sha256, id);
+    assert_int_equal(whole_file_make_directory(scratch_path(*state, "ring", path), NULL), ERR_OK);
+    scratch_path(*state, "ring/decrees", path);
+    assert_int_equal(whole_file_replace(path, BYTES("in the way"), 0644, NULL), ERR_OK);
+    assert_int_equal(decrees_add(decrees, bytes, NULL), ERR_OK);
+    decrees_beat(decrees);
+    assert_true(is_there(*state, "access/ring-private.aclj"));
+    assert_false(decrees_are_in_force(decrees, id, 1, NULL));
+    assert_int_equal(whole_file_remove(path, NULL), ERR_OK);
+    for (unsigned i = 0; i < 10; i++) {
+        decrees_beat(decrees);
+    }
+    assert_true(decrees_are_in_force(decrees, id, 1, NULL));
+    decrees_free(decrees);
+    decrees = open_decrees(fixture, *state);
+    assert_true(decrees_are_in_force(decrees, id, 1, NULL));
+    decrees_free(decrees);
+    drop(fixture);
+}
+
 /* One file that cannot be read would stop every change of rules. */
 static void rules_that_nobody_can_read_have_no_effect(void **state) {
     struct fixture *fixture = make();
@@ -663,6 +693,7 @@ int main(void) {
         cmocka_unit_test(a_clock_that_goes_back_makes_no_lower_version),
         cmocka_unit_test(names_are_those_of_jobs),
         TEST(rules_are_obeyed_withdrawn_and_never_come_back),
+        TEST(a_decree_is_in_force_when_it_is_on_the_disk),
         TEST(rules_that_nobody_can_read_have_no_effect),
         TEST(a_job_spreads_from_node_to_node),
         TEST(only_what_has_changed_is_written),

@@ -98,18 +98,37 @@ uint64_t decrees_files_version(const char *directory, const uint8_t id[DECREE_ID
     return version;
 }
 
-/* One decree that is not on the disk yet; false: there is none. */
+/* It is tried again with the next beat; said once. */
+static void decrees_note_written(struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE], uint64_t version,
+                                 enum err err, const struct err_detail *detail) {
+    if (err != ERR_OK) {
+        pthread_mutex_lock(&decrees->lock);
+        struct decrees_entry *entry = decrees_find(decrees, id);
+        if (entry != NULL && entry->decree.version == version) {
+            entry->is_on_disk = false;
+        }
+        pthread_mutex_unlock(&decrees->lock);
+    }
+    if (err != ERR_OK && !decrees->has_write_failed) {
+        decrees_say(decrees, err_detail_text(detail, err));
+    }
+    decrees->has_write_failed = err != ERR_OK;
+}
+
+/* One decree that is not on the disk yet; false: there is none, or the disk does not take it. */
 static bool decrees_write_next(struct decrees *decrees) {
     struct err_detail detail = {.err = ERR_OK};
     uint8_t id[DECREE_ID_SIZE];
     struct buf encoded;
     bool is_found = false;
+    uint64_t version = 0;
     buf_init(&encoded, DECREE_SIZE_MAX);
     pthread_mutex_lock(&decrees->lock);
     for (size_t i = 0; i < decrees->count && !is_found; i++) {
         struct decrees_entry *entry = &decrees->entries[i];
         if (!entry->is_on_disk) {
             memcpy(id, entry->id, sizeof id);
+            version = entry->decree.version;
             is_found = buf_put(&encoded, bytes_of(entry->encoded, entry->size)) == ERR_OK;
             entry->is_on_disk = true;
         }
@@ -117,9 +136,8 @@ static bool decrees_write_next(struct decrees *decrees) {
     pthread_mutex_unlock(&decrees->lock);
     if (is_found) {
         enum err err = decrees_files_put(decrees->config.directory, id, buf_bytes(&encoded), &detail);
-        if (err != ERR_OK) {
-            decrees_say(decrees, err_detail_text(&detail, err)); /* others have it, and give it again */
-        }
+        decrees_note_written(decrees, id, version, err, &detail);
+        is_found = err == ERR_OK;
     }
     buf_done(&encoded);
     return is_found;

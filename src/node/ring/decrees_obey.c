@@ -334,9 +334,11 @@ static const struct order *obey_find(const struct order *orders, size_t count,
 }
 
 /* Those that came while we wrote are found by the next beat. A withdrawn one has no order, and is in force
- * since what it ended has been removed. */
-static void obey_mark(struct decrees *decrees, const struct order *orders, size_t count, enum err reload_err,
+ * since what it ended has been removed. One that is not on the disk is not: after a power failure nothing
+ * would order it. False: there are such ones. */
+static bool obey_mark(struct decrees *decrees, const struct order *orders, size_t count, enum err reload_err,
                       const char *reload_text) {
+    bool are_on_disk = true;
     pthread_mutex_lock(&decrees->lock);
     for (size_t i = 0; i < decrees->count; i++) {
         struct decrees_entry *entry = &decrees->entries[i];
@@ -349,13 +351,16 @@ static void obey_mark(struct decrees *decrees, const struct order *orders, size_
         }
         bool is_read = !is_rules || reload_err == ERR_OK;
         bool is_written = order != NULL ? order->err == ERR_OK : decrees->is_obeyed;
-        entry->is_in_force = is_written && is_read;
+        entry->is_in_force = is_written && is_read && entry->is_on_disk;
+        are_on_disk = are_on_disk && entry->is_on_disk;
         snprintf(entry->why_not, sizeof entry->why_not, "%s",
                  entry->is_in_force                      ? ""
                  : order != NULL && order->err != ERR_OK ? order->why_not
+                 : !entry->is_on_disk                    ? "it is not on the disk yet"
                                                          : reload_text);
     }
     pthread_mutex_unlock(&decrees->lock);
+    return are_on_disk;
 }
 
 bool decrees_obey(struct decrees *decrees) {
@@ -375,7 +380,8 @@ bool decrees_obey(struct decrees *decrees) {
     remove_jobs(directory, orders, count, &is_changed);
     remove_rules(directory, orders, count, &is_changed);
     enum err err = obey_reload(decrees, &detail);
-    obey_mark(decrees, orders, count, err, err == ERR_OK ? "" : err_detail_text(&detail, err));
+    is_done =
+        obey_mark(decrees, orders, count, err, err == ERR_OK ? "" : err_detail_text(&detail, err)) && is_done;
     for (size_t i = 0; i < count; i++) {
         buf_done(&orders[i].text);
     }

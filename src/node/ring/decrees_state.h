@@ -24,7 +24,7 @@ struct decrees_entry {
     bool is_on_disk;
     bool counts;
     bool relaxes_robots;  /* a job that ignores robots.txt */
-    bool is_in_force;     /* the files say so, and the node has read them */
+    bool is_in_force;     /* the files say so, the node has read them, and the decree is on the disk */
     uint64_t taken_at_us; /* monotonic */
     char why_not[ERR_TEXT_SIZE_MAX];
 };
@@ -67,9 +67,10 @@ struct decrees {
     bool is_obeyed; /* since the last change */
 
     /* The beat's. */
-    struct timespec seen; /* of the directory */
-    unsigned again_beats; /* until they are obeyed again; 0: they need not be */
-    uint64_t judge_at_us; /* memberships end */
+    struct timespec seen;  /* of the directory */
+    bool has_write_failed; /* the last time */
+    unsigned again_beats;  /* until they are obeyed again; 0: they need not be */
+    uint64_t judge_at_us;  /* memberships end */
 };
 
 /* ---- decrees.c ---- */
