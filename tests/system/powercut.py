@@ -619,16 +619,22 @@ class Story:
                 getattr(disk, moment)(call)
 
     def find_promises(self):
-        given_at, last = {}, 0
+        given_at, last, ours = {}, 0, self.find_ours()
         for i, (moment, call) in enumerate(self.calls):
             if moment != "end":
                 continue
             if call.name == "write" and call.fd()[1] == self.promises_path:
                 for line in call.string(1).decode().splitlines():
                     given_at.setdefault(last + 1, []).append(line)
-            elif self.is_word(call):
+            elif call.process in ours and self.is_word(call):
                 last = i
         return given_at
+
+    def find_ours(self):
+        """Processes that touch what lies below the root: who else speaks promises nothing."""
+        at = '"' + "".join(f"\\x{byte:02x}" for byte in os.fsencode(self.root))
+        return {call.process for _, call in self.calls if call.name in ("openat", "open") and call.arguments[1:2] and
+                (call.arguments[1].startswith(at) or call.arguments[0].startswith(at))}
 
     @staticmethod
     def is_word(call):

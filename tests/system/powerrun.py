@@ -62,8 +62,15 @@ class Recording:
                 remove(directory)
         return None
 
-    def run(self, chosen, workers=2, keep=False):
+    def run(self, chosen, keep=False):
         """What is wrong, of all states."""
+        self.told.open(self.others)
+        try:
+            return self.run_all(chosen, self.told.workers, keep)
+        finally:
+            self.told.close()
+
+    def run_all(self, chosen, workers, keep):
         wrong = []
         with concurrent.futures.ThreadPoolExecutor(max_workers=workers) as pool:
             waiting = set()

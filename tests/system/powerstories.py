@@ -10,8 +10,10 @@ import http.client
 import json
 import os
 import pathlib
+import random
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -167,6 +169,13 @@ class Desk:
         "letters": [ABSENT, "subscribed", ABSENT],
     }
     takedown = "http://a.example/x"
+    workers = 2
+
+    def open(self, others):
+        return self
+
+    def close(self):
+        pass
 
     def tell(self, teller):
         data, say = teller.root / "data", teller.promise
@@ -299,7 +308,177 @@ class Desk:
             run(data, "ring", "amend", "--replicas", "5")
 
 
-STORIES = {"desk": Desk}
+# ---- a crawl ----
+
+
+class FixedSite(Site):
+    def __init__(self, port):
+        self.fixed_port = port
+        super().__init__(is_fast=True)
+
+    def choose_port(self):
+        return self.fixed_port
+
+
+class Crawl:
+    """A job from its first page to its last, with captures that a reader sees meanwhile, and their words."""
+
+    courses = {"complete": [False, True]}
+    pages_count = 43
+    settings = "[crowd]\nenabled = no\n[crawl]\nallow_private = yes\n"
+    workers = 1  # of checks: they share the site
+
+    def open(self, others):
+        port_file = others / "port"
+        if not port_file.exists():
+            port_file.write_text(str(free_port()))
+        self.site = FixedSite(int(port_file.read_text()))
+        for i in range(self.pages_count):
+            links = "".join(f'<a href="/{j}">{j}</a> ' for j in range(6 * i + 1, min(6 * i + 7, self.pages_count)))
+            self.site.put(f"/{i}", f"<title>page{i}</title><p>word{i} {links}" + "text " * 300, wait=0.04)
+        return self
+
+    def close(self):
+        self.site.close()
+
+    def seen(self, node):
+        """The pages that have captures."""
+        host = self.site.host()
+        status, text = node.ask(f"/cdx?url={host}/*&fl=original&filter=statuscode:200")
+        assert status == 200, text
+        return {int(page) for page in re.findall(r"/(\d+)\"}", text)}
+
+    @staticmethod
+    def is_complete(node):
+        return [job["state"] for job in node.json("/api/v1/jobs")["jobs"]] == ["complete"]
+
+    def tell(self, teller):
+        data = teller.root / "data"
+        self.open(teller.others)
+        with Node(data, "--address", "127.0.0.1", settings=self.settings) as node:
+            run(data, "job", "add", self.site.url("/0"), "--delay", "0")
+            teller.promise("job", "runs")
+            known = set()
+            while not self.is_complete(node):
+                for page in sorted(self.seen(node) - known):
+                    teller.promise(f"page {page}", "seen")
+                    known.add(page)
+                time.sleep(0.2)
+            teller.promise("complete", True)
+            for page in self.seen(node) - known:
+                teller.promise(f"page {page}", "seen")
+            wait_for(lambda: node.json("/api/v1/search?q=word42")["results"], "the words are not there")
+            node.stop()
+        self.close()
+
+    def check(self, root, lines, others):
+        data, values = root / "data", promised(lines)
+        if not data.exists():
+            return
+        self.site.forget()
+        with Node(data, "--address", "127.0.0.1") as node:
+            held = self.seen(node)
+            for page in range(self.pages_count):
+                if f"page {page}" in values and page not in held:
+                    raise Failed(f"page {page} was shown and is gone")
+            if "job" not in values:
+                return
+            wait_for(lambda: self.is_complete(node), lambda: f"the job does not end: {node.ask('/api/v1/jobs')[1]} {node.said}",
+                     patience_s=30)
+            if missing := set(range(self.pages_count)) - self.seen(node):
+                raise Failed(f"the job is complete without {sorted(missing)}: forgotten")
+            asked = [path for path in self.site.asked() if path[1:].isdigit()]
+            if twice := {path for path in asked if asked.count(path) > 1}:
+                raise Failed(f"asked for twice after the failure: {sorted(twice)}")
+            self.again_count = len([path for path in asked if int(path[1:]) in held])
+            if "complete" in values and asked:
+                raise Failed(f"the job was complete, and {sorted(asked)} were asked for again")
+            wait_for(lambda: node.json("/api/v1/search?q=word42")["results"], "the words are not there", patience_s=20)
+
+
+# ---- a copy of a collection ----
+
+
+class Mirror:
+    """A subscriber gets three versions; each that it says to have is whole, and what was torn is fetched again."""
+
+    courses = {"held": [0, 1, 2, 3], "subscribed": [ABSENT, "yes"]}
+    settings = "[mirror]\ngather = 100 ms\nperiod = 1 s\n[crowd]\nenabled = no\n"
+    workers = 2
+
+    def open(self, others):
+        """The publisher, as it was at the end."""
+        self.port = int((others / "port").read_text())
+        self.publisher = Node(others / "publisher", "--address", "127.0.0.1", "--port", self.port)
+        self.trees = {number: tree(others / f"v{number}") for number in (1, 2, 3)}
+        self.closed = others / "closed.conf"
+        self.closed.write_text(self.settings.replace("[mirror]\n", "[mirror]\nlimit = no\n"))
+        return self
+
+    def close(self):
+        self.publisher.kill()
+
+    @staticmethod
+    def change(directory, number):
+        rng = random.Random(number)
+        for i in range(6):
+            (directory / f"dir{i % 3}").mkdir(parents=True, exist_ok=True)
+            (directory / f"dir{i % 3}" / f"{number} {i}").write_bytes(rng.randbytes(rng.randrange(30000)))
+        (directory / "large").write_bytes(random.Random(0).randbytes(200000) + rng.randbytes(70000))
+        (directory / "dir1" / f"link{number}").symlink_to("../large")
+
+    @staticmethod
+    def held(node):
+        found = {mirror["name"]: mirror for mirror in node.json("/api/v1/mirrors")["mirrors"]}.get("papers")
+        return (found.get("held") or {}).get("number", 0) if found else ABSENT
+
+    def tell(self, teller):
+        data, others = teller.root / "data", teller.others
+        port = free_port()
+        (others / "port").write_text(str(port))
+        with Node(others / "publisher", "--address", "127.0.0.1", "--port", port, settings=self.settings) as publisher:
+            with Node(data, "--address", "127.0.0.1", "--port", "0", settings=self.settings) as node:
+                for number in (1, 2, 3):
+                    self.change(others / "source", number)
+                    done = run(others / "publisher", "mirror", "publish", "papers", others / "source", "--public")
+                    shutil.copytree(others / "source", others / f"v{number}", symlinks=True)
+                    if number == 1:
+                        run(data, "mirror", "subscribe", done.stdout.split("subscribe ")[1].strip(), "--from",
+                            f"127.0.0.1:{port}")
+                        teller.promise("subscribed", "yes")
+                    wait_for(lambda: self.held(node) == number, lambda: node.ask("/api/v1/mirrors")[1])
+                    teller.promise("held", number)
+                node.stop()
+            publisher.stop()
+
+    def compare(self, data, number, when):
+        found = tree(data / "collections" / "papers" / "current")
+        if found != self.trees[number]:
+            wrong = sorted(path for path in {*found, *self.trees[number]} if found.get(path) != self.trees[number].get(path))
+            raise Failed(f"{when}, version {number} is held and not whole: {wrong}")
+
+    def check(self, root, lines, others):
+        data, values = root / "data", promised(lines)
+        if not data.exists():
+            return
+        subscribed = (data / "collections" / "papers" / "setup.json").exists()
+        if "subscribed" in values and not subscribed:
+            raise Failed("it is no subscriber any more")
+        if not subscribed:
+            Node(data, "--address", "127.0.0.1", "--port", "0").kill()
+            return
+        with Node(data, "--address", "127.0.0.1", "--port", "0", "--config", self.closed) as node:
+            wait_for(lambda: self.held(node) != ABSENT, patience_s=10)
+            number = self.held(node)
+            hold(self, "held", values, number)
+            if number > 0:
+                self.compare(data, number, "at the start")
+        with Node(data, "--address", "127.0.0.1", "--port", "0") as node:
+            wait_for(lambda: self.held(node) == 3, lambda: f"{node.ask('/api/v1/mirrors')[1]} {node.said}", patience_s=30)
+            self.compare(data, 3, "at the end")
+
+
+STORIES = {"desk": Desk, "crawl": Crawl, "mirror": Mirror}
 
 
 def main():
