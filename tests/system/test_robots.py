@@ -27,6 +27,13 @@ def robots(mnemon, tmp_path):
     return run
 
 
+def test_digits_are_part_of_a_name(robots):
+    rules = "User-agent: crawler1\nDisallow: /\n\nUser-agent: crawler3/2.0\nDisallow: /three\n"
+    for agent, path, allowed in (("crawler1", "/x", False), ("crawler3", "/x", True), ("crawler3", "/three", False), ("crawler", "/x", True)):
+        verdict = robots(rules, "--agent", agent, "https://a.example" + path).stdout
+        assert verdict.startswith("allow " if allowed else "deny "), (agent, path, verdict)
+
+
 def test_prints_verdict_url_and_deciding_line(robots):
     result = robots(FILE, "--agent", "someone", "https://a.example/cart/1?x#y", "https://a.example/cart/help",
                     "https://a.example/list?sort=up", "https://a.example/")

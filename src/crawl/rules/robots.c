@@ -110,10 +110,13 @@ static bool robots_lines_next(struct robots_lines *lines, struct robots_line *re
     return true;
 }
 
-/* The leading characters that a product token may have: "Mnemon" of "Mnemon/1.0 (x)". */
+/*
+ * The leading characters that a product token may have: "Mnemon" of "Mnemon/1.0 (x)". RFC 9309 has no digits,
+ * but names have: without them "crawler3" would obey what is written for "crawler1".
+ */
 static struct bytes robots_product_token(struct bytes text) {
     size_t i = 0;
-    while (i < text.size && (byte_is_alpha(text.data[i]) || text.data[i] == '-' || text.data[i] == '_')) {
+    while (i < text.size && (byte_is_alnum(text.data[i]) || text.data[i] == '-' || text.data[i] == '_')) {
         i++;
     }
     return bytes_slice(text, 0, i);
