@@ -311,6 +311,55 @@ bool utc_parse_rfc3339(struct bytes text, int64_t *ret_time_us) {
     return true;
 }
 
+/* 1 to so many digits. */
+static uint32_t scan_some(struct scan *scan, size_t digits_max) {
+    size_t count = 0;
+    while (count < digits_max && count < scan->rest.size && byte_is_digit(scan->rest.data[count])) {
+        count++;
+    }
+    return scan_number(scan, count > 0 ? count : 1);
+}
+
+/* What may stand between two numbers of a date; at least one of them. */
+static void scan_separators(struct scan *scan) {
+    size_t count = 0;
+    while (count < scan->rest.size && scan->rest.data[count] != '\0' &&
+           strchr("-/:._Tt ", scan->rest.data[count]) != NULL) {
+        count++;
+    }
+    scan->failed = scan->failed || count == 0;
+    scan->rest = bytes_skip(scan->rest, count);
+}
+
+static bool scan_parts(struct bytes text, int64_t *ret_time_us) {
+    static const char *const zones[] = {"", "Z", "z", "UTC", "utc", "GMT", "gmt", NULL};
+    struct scan scan = {.rest = text};
+    struct utc utc = {.year = (int32_t)scan_number(&scan, 4)};
+    uint8_t *const parts[] = {&utc.month, &utc.day, &utc.hour, &utc.minute, &utc.second};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        scan_separators(&scan);
+        *parts[i] = (uint8_t)scan_some(&scan, 2);
+    }
+    if (scan_accept(&scan, '.') || scan_accept(&scan, ',')) {
+        utc.microsecond = scan_fraction(&scan);
+    }
+    utc.second = utc.second == 60 ? 59 : utc.second;
+    return !scan.failed && bytes_is_one_of(bytes_trim(scan.rest), zones) && utc_join(&utc, ret_time_us);
+}
+
+bool utc_parse_sloppy(struct bytes text, int64_t *ret_time_us) {
+    struct bytes digits = bytes_trim(text);
+    size_t count = 0;
+    while (count < digits.size && byte_is_digit(digits.data[count])) {
+        count++;
+    }
+    bool is_number = count >= 8 && count == digits.size;
+    return utc_parse_rfc3339(digits, ret_time_us) ||
+           (is_number &&
+            utc_parse_digits(bytes_slice(digits, 0, count < 14 ? count : 14), false, ret_time_us)) ||
+           scan_parts(digits, ret_time_us);
+}
+
 static uint8_t scan_month(struct scan *scan) {
     for (uint8_t i = 0; !scan->failed && scan->rest.size >= 3 && i < 12; i++) {
         if (bytes_equal_ignore_case(bytes_slice(scan->rest, 0, 3), bytes_of(month_names[i], 3))) {

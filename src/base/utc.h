@@ -59,6 +59,13 @@ bool utc_parse_digits(struct bytes text, bool wants_latest, int64_t *ret_time_us
  */
 bool utc_parse_rfc3339(struct bytes text, int64_t *ret_time_us);
 
+/*
+ * Any of the above and what other writers of archives have made of it: no Z ("2026-01-02T03:04:05"), digits
+ * only ("20260102030405", with a fraction behind them too), other separators and missing zeros ("2026/1/2
+ * 3:04:05 GMT"). Without an offset it is UTC.
+ */
+bool utc_parse_sloppy(struct bytes text, int64_t *ret_time_us);
+
 /* As HTTP servers write dates: RFC 1123, RFC 850 or asctime. The day's name is not checked. */
 bool utc_parse_http(struct bytes text, int64_t *ret_time_us);
 

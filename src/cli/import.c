@@ -249,7 +249,7 @@ static void read_deferred(struct import *import) {
 static enum err init_import(struct import *import) {
     pthread_mutex_init(&import->lock, NULL);
     map_init(&import->busy, KEY_DIGEST_SIZE, 1, IMPORT_BUSY_MAX, 1);
-    map_init(&import->digests, IMPORT_DIGEST_KEY_SIZE, KEY_DIGEST_SIZE, IMPORT_DIGESTS_MAX, 1);
+    map_init(&import->digests, IMPORT_DIGEST_KEY_SIZE, sizeof(struct import_stated), IMPORT_DIGESTS_MAX, 1);
     enum err err = import_queue_init(&import->queue, import->data.directory);
     err = err == ERR_OK ? map_reserve(&import->busy, IMPORT_BUSY_MAX) : err;
     return err == ERR_OK ? import_list_files(import) : err;

@@ -50,6 +50,7 @@ enum {
     IMPORT_REQUEST_SIZE_MAX = 16 << 20, /* uploads above it are not kept */
     IMPORT_DIGESTS_MAX = 1 << 20,       /* remembered, about 100 bytes each, for revisits */
     IMPORT_DIGEST_KEY_SIZE = 1 + WARC_DIGEST_SIZE_MAX,
+    IMPORT_STATED_MAX = 2,
     IMPORT_TYPES_COUNT = WARC_TYPE_CONTINUATION + 1,
 };
 
@@ -123,6 +124,12 @@ struct import_queue {
 };
 
 /* Shared by all threads; the lock guards everything from `progress` on. */
+/* Payloads of which files of this run state one digest: more than one if some of them are wrong. */
+struct import_stated {
+    uint8_t count;
+    uint8_t digests[IMPORT_STATED_MAX][KEY_DIGEST_SIZE];
+};
+
 struct import {
     struct cli *cli;
     struct data data;
@@ -137,7 +144,7 @@ struct import {
     struct import_queue queue;
     size_t files_next;
     struct map busy;    /* digests of payloads on their way to the disk */
-    struct map digests; /* payload digests as files state them -> digest */
+    struct map digests; /* payload digests as files state them -> struct import_stated */
     enum err err;       /* the first that ends the run: disk full, I/O */
 };
 
@@ -227,6 +234,9 @@ void import_await(struct import *import, const uint8_t digest[KEY_DIGEST_SIZE]);
 /* Remember for which payload a file states a digest. */
 void import_remember(struct import *import, const struct warc_digest *stated,
                      const uint8_t digest[KEY_DIGEST_SIZE]);
+
+/* Standard input cannot be read a second time. */
+bool import_can_read_again(const struct import_job *job);
 
 /* The document that the revisit in job->capture means. ERR_NOT_FOUND if the archive has none such. */
 enum err import_resolve(struct import_job *job, struct key *ret_key, struct err_detail *detail) MUST_CHECK;

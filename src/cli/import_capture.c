@@ -183,10 +183,17 @@ static void fill_document(const struct import_job *job, struct document *documen
     };
 }
 
+/* Not every writer says application/http of what is it. */
+static bool is_message(const struct warc_record *header, struct bytes block) {
+    return warc_record_is_http(header) ||
+           (header->type != WARC_TYPE_RESOURCE && bytes_starts_with(block, BYTES("HTTP/")) &&
+            bytes_starts_with_ignore_case(header->target_uri, BYTES("http")));
+}
+
 static void store_original(struct import_job *job) {
     const struct warc_record *header = &job->capture.header;
     struct bytes block = job->capture.bytes;
-    bool is_http = warc_record_is_http(header);
+    bool is_http = is_message(header, block);
     size_t head_size = is_http ? record_split(&job->payload, block) : 0;
     struct document document;
     fill_document(job, &document);
@@ -205,7 +212,7 @@ static enum err make_revisit(struct import_job *job, const struct key *key, stru
                              struct err_detail *detail) {
     struct block block;
     struct bytes own = job->capture.bytes;
-    size_t head_size = warc_record_is_http(&job->capture.header) ? record_split(&job->payload, own) : 0;
+    size_t head_size = is_message(&job->capture.header, own) ? record_split(&job->payload, own) : 0;
     fill_document(job, document);
     document->head = bytes_slice(own, 0, head_size);
     enum err err = instance_find_block(job->session, key, &block, detail);
@@ -231,11 +238,10 @@ static enum err make_revisit(struct import_job *job, const struct key *key, stru
 
 /* The first time, that it is unresolved is only noted: its original may be in a file that comes later. */
 static void defer(struct import_job *job) {
-    bool can_read_again = strcmp(job->file->path, "-") != 0;
     if (!job->is_second_pass) {
         import_count(job, &job->import->tally.unresolved_count);
     }
-    if (!job->is_second_pass && can_read_again) {
+    if (!job->is_second_pass && import_can_read_again(job)) {
         uint64_t number = job->capture.number;
         pthread_mutex_lock(&job->import->lock);
         enum err err = buf_put(&job->file->deferred, bytes_of(&number, sizeof number));

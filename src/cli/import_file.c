@@ -2,6 +2,8 @@
 
 #include "cli/import.h"
 
+enum { DATE_SIZE_SHOWN = 40 };
+
 /* ---- records in memory ---- */
 
 /* Copy the header: what the reader gives is gone with its next record, and ARC has fields but no text. */
@@ -124,15 +126,19 @@ static enum err take_request(struct import_job *job, struct err_detail *detail) 
 
 static bool is_storable(struct import_job *job) {
     const struct warc_record *record = &job->warc.record;
+    struct bytes date = fields_get(&record->fields, BYTES("WARC-Date"));
     const char *reason = record->target_uri.size == 0                        ? "it has no WARC-Target-URI"
-                         : !record->has_date                                 ? "it has no WARC-Date"
+                         : date.size == 0                                    ? "it has no WARC-Date"
+                         : !record->has_date                                 ? "its WARC-Date is no date"
                          : record->content_length > VOLUME_DOCUMENT_SIZE_MAX ? "it is too large to be stored"
                                                                              : NULL;
     if (reason == NULL) {
         return true;
     }
+    date.size = record->has_date ? 0 : date.size < DATE_SIZE_SHOWN ? date.size : DATE_SIZE_SHOWN;
     import_count(job, &job->import->tally.refused_count);
-    import_report(job, record->offset, "this %s is not imported: %s", warc_type_name(record->type), reason);
+    import_report(job, record->offset, "this %s is not imported: %s%s%.*s", warc_type_name(record->type),
+                  reason, date.size > 0 ? ": " : "", BYTES_ARG(date));
     return false;
 }
 

@@ -30,39 +30,30 @@ void import_remember(struct import *import, const struct warc_digest *stated,
         return; /* is the digest */
     }
     struct digest_key key = make_key(stated);
+    struct bytes name = bytes_of(key.bytes, sizeof key.bytes);
     pthread_mutex_lock(&import->lock);
-    if (map_reserve(&import->digests, import->digests.count + 1) == ERR_OK) {
-        memcpy(map_put(&import->digests, bytes_of(key.bytes, sizeof key.bytes)), digest, KEY_DIGEST_SIZE);
+    struct import_stated *known = map_get(&import->digests, name);
+    if (known == NULL && map_reserve(&import->digests, import->digests.count + 1) == ERR_OK) {
+        known = map_put(&import->digests, name);
+        known->count = 0;
+    }
+    if (known != NULL && known->count < IMPORT_STATED_MAX &&
+        (known->count == 0 || memcmp(known->digests[0], digest, KEY_DIGEST_SIZE) != 0)) {
+        memcpy(known->digests[known->count++], digest, KEY_DIGEST_SIZE);
     }
     pthread_mutex_unlock(&import->lock);
 }
 
-static bool recall(struct import *import, const struct warc_digest *stated,
-                   uint8_t ret_digest[KEY_DIGEST_SIZE]) {
+static struct import_stated recall(struct import *import, const struct warc_digest *stated) {
     struct digest_key key = make_key(stated);
+    struct import_stated result = {0};
     pthread_mutex_lock(&import->lock);
-    const void *digest = map_get(&import->digests, bytes_of(key.bytes, sizeof key.bytes));
-    if (digest != NULL) {
-        memcpy(ret_digest, digest, KEY_DIGEST_SIZE);
+    const struct import_stated *known = map_get(&import->digests, bytes_of(key.bytes, sizeof key.bytes));
+    if (known != NULL) {
+        result = *known;
     }
     pthread_mutex_unlock(&import->lock);
-    return digest != NULL;
-}
-
-/* By the digest alone: it is the digest, or a file of this run has stated it. */
-static bool find_by_digest(struct import_job *job, const struct hint *hint, struct key *ret_key) {
-    uint8_t digest[KEY_DIGEST_SIZE];
-    struct block block;
-    if (!hint->has_digest) {
-        return false;
-    }
-    if (hint->digest.algorithm == WARC_DIGEST_SHA256) {
-        memcpy(digest, hint->digest.value, sizeof digest);
-    } else if (!recall(job->import, &hint->digest, digest)) {
-        return false;
-    }
-    import_await(job->import, digest); /* where it is still on its way to the disk */
-    return instance_find_digest(job->session, digest, 0, ret_key, &block, NULL) == ERR_OK;
+    return result;
 }
 
 static bool has_digest(struct import_job *job, struct bytes bytes, const struct warc_digest *wanted) {
@@ -74,24 +65,55 @@ static bool has_digest(struct import_job *job, struct bytes bytes, const struct 
 }
 
 /* Several writers hash the body with its chunks, so both are tried. */
-static bool is_original(struct import_job *job, const struct hint *hint, const struct capture *capture,
-                        struct key *ret_key) {
+static bool is_payload(struct import_job *job, const struct hint *hint, const struct key *key,
+                       const struct block *block) {
     struct bytes payload;
-    struct block block;
-    if (instance_locate(job->session, capture, ret_key, &block, NULL) != ERR_OK) {
-        return false;
-    }
-    if (!hint->has_digest || hint->is_not_modified) {
-        return true;
-    }
-    if (instance_get(job->session, ret_key, &payload, NULL) != ERR_OK) {
+    if (instance_get(job->session, key, &payload, NULL) != ERR_OK) {
         return false;
     }
     if (has_digest(job, payload, &hint->digest)) {
         return true;
     }
-    return record_read(&job->record, job->record_session, ret_key->volume, &block.location, NULL) == ERR_OK &&
+    return record_read(&job->record, job->record_session, key->volume, &block->location, NULL) == ERR_OK &&
            has_digest(job, job->record.body, &hint->digest);
+}
+
+static bool is_original(struct import_job *job, const struct hint *hint, const struct capture *capture,
+                        struct key *ret_key) {
+    struct block block;
+    return instance_locate(job->session, capture, ret_key, &block, NULL) == ERR_OK &&
+           (!hint->has_digest || hint->is_not_modified || is_payload(job, hint, ret_key, &block));
+}
+
+/*
+ * By the digest alone: it is the digest, or a file of this run has stated it. What was stated may be wrong:
+ * *ret_is_right says whether the payload really has it.
+ */
+static bool find_by_digest(struct import_job *job, const struct hint *hint, struct key *ret_key,
+                           bool *ret_is_right) {
+    struct import_stated stated = {0};
+    struct block block;
+    bool is_found = false;
+    *ret_is_right = false;
+    if (!hint->has_digest) {
+        return false;
+    }
+    bool is_own = hint->digest.algorithm == WARC_DIGEST_SHA256;
+    if (is_own) {
+        memcpy(stated.digests[stated.count++], hint->digest.value, KEY_DIGEST_SIZE);
+    } else {
+        stated = recall(job->import, &hint->digest);
+    }
+    for (size_t i = 0; i < stated.count && !*ret_is_right; i++) {
+        struct key key;
+        import_await(job->import, stated.digests[i]); /* where it is still on its way to the disk */
+        if (instance_find_digest(job->session, stated.digests[i], 0, &key, &block, NULL) == ERR_OK) {
+            *ret_is_right = is_own || is_payload(job, hint, &key, &block);
+            *ret_key = is_found && !*ret_is_right ? *ret_key : key;
+            is_found = true;
+        }
+    }
+    return is_found;
 }
 
 /* Among the captures of a URL from one time to another, newest first. */
@@ -138,7 +160,7 @@ static enum err find_by_reference(struct import_job *job, const struct hint *hin
     struct bytes date = fields_get(&header->fields, BYTES("WARC-Refers-To-Date"));
     int64_t date_us;
     enum err err = ERR_NOT_FOUND;
-    if (url.size > 0 && utc_parse_rfc3339(date, &date_us)) {
+    if (url.size > 0 && utc_parse_sloppy(date, &date_us)) {
         err = find_by_url(job, url, date_us, date_us + SECOND_US, hint, ret_key);
     }
     if (err == ERR_NOT_FOUND && (hint->has_digest || hint->is_not_modified)) {
@@ -147,12 +169,22 @@ static enum err find_by_reference(struct import_job *job, const struct hint *hin
     return err;
 }
 
+bool import_can_read_again(const struct import_job *job) {
+    return strcmp(job->file->path, "-") != 0;
+}
+
 enum err import_resolve(struct import_job *job, struct key *ret_key, struct err_detail *detail) {
     struct hint hint = read_hint(&job->capture.header);
-    if (!hint.is_not_modified && find_by_digest(job, &hint, ret_key)) {
+    struct key stated = {0};
+    bool is_right = false;
+    bool is_stated = !hint.is_not_modified && find_by_digest(job, &hint, &stated, &is_right);
+    enum err err = is_right ? ERR_OK : find_by_reference(job, &hint, ret_key);
+    /* The writer's word, if nothing better comes with what is still to be read. */
+    bool is_last_look = job->is_second_pass || !import_can_read_again(job);
+    if (is_right || (err == ERR_NOT_FOUND && is_stated && is_last_look)) {
+        *ret_key = stated;
         return ERR_OK;
     }
-    enum err err = find_by_reference(job, &hint, ret_key);
     if (err == ERR_OK && hint.has_digest && !hint.is_not_modified) {
         import_remember(job->import, &hint.digest, ret_key->digest);
     }

@@ -168,7 +168,7 @@ static enum err read_lines(struct warc_reader *reader, struct err_detail *detail
             return err;
         }
         const uint8_t *line = reader->head.data + reader->head.size - size;
-        if (size == 1 || (size == 2 && line[0] == '\r')) {
+        if (count_newlines(bytes_of(line, size)) == size) { /* some writers have CR CR LF */
             return ERR_OK;
         }
     }
@@ -222,7 +222,7 @@ static enum err read_header(struct warc_reader *reader, struct err_detail *detai
     if (err != ERR_OK) {
         return stop(reader, err, detail);
     }
-    if (bytes_starts_with(text, BYTES("WARC/"))) {
+    if (warc_record_begins(text)) {
         err = read_warc_header(reader, detail);
     } else {
         err = read_arc_header(reader, may_be_arc ? text : bytes_of(NULL, 0), detail);
@@ -335,12 +335,21 @@ enum err warc_reader_finish(struct warc_reader *reader, struct err_detail *detai
     return ERR_OK;
 }
 
+static size_t find_letter(struct bytes text) {
+    size_t at = 0;
+    while (at < text.size && (text.data[at] | 0x20) != 'w') {
+        at++;
+    }
+    return at;
+}
+
 /*
  * How far it is from the start of the text, which is no record, to the next place where one could begin: the
- * end of a line in an ARC file; any W in a WARC file, because the line end before it may be what was damaged.
+ * end of a line in an ARC file; any W or w in a WARC file, because the line end before it may be what was
+ * damaged.
  */
 static size_t find_candidate(struct bytes text, bool is_arc, bool *ret_found) {
-    size_t at = is_arc ? bytes_find_byte(text, '\n') + 1 : bytes_find_byte(bytes_skip(text, 1), 'W') + 1;
+    size_t at = is_arc ? bytes_find_byte(text, '\n') + 1 : find_letter(bytes_skip(text, 1)) + 1;
     *ret_found = !is_arc || at <= text.size; /* the first byte of what comes next could be a W */
     return at < text.size ? at : text.size;
 }

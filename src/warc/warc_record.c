@@ -5,10 +5,12 @@
 #include "web/type/mime_type.h"
 
 enum {
+    WARC_START_SIZE = 5, /* "WARC/" */
     VERSION_DIGITS_MAX = 2,
     ARC_LINE_SIZE_MAX = 4096, /* the part of a text in which a line is looked for */
     ARC_DATE_SIZE_MIN = 8,
     ARC_DATE_SIZE_MAX = 18,
+    ARC_TYPE_WORDS_MAX = 16, /* "text/html; charset=utf-8" */
 };
 
 static const char *const type_names[] = {
@@ -54,12 +56,16 @@ static bool record_read_number(struct bytes *text, uint8_t *ret_number) {
     return true;
 }
 
+bool warc_record_begins(struct bytes text) {
+    return bytes_starts_with_ignore_case(text, BYTES("WARC/"));
+}
+
 /* "WARC/1.1" and the end of the line, nothing else on it but white space. */
 static bool record_read_version(struct bytes line, uint8_t *ret_major, uint8_t *ret_minor) {
-    if (!bytes_starts_with(line, BYTES("WARC/"))) {
+    if (!warc_record_begins(line)) {
         return false;
     }
-    struct bytes rest = bytes_trim(bytes_skip(line, 5));
+    struct bytes rest = bytes_trim(bytes_skip(line, WARC_START_SIZE));
     if (!record_read_number(&rest, ret_major) || rest.size == 0 || rest.data[0] != '.') {
         return false;
     }
@@ -87,7 +93,7 @@ static void read_known_fields(struct warc_record *record) {
     record->type = warc_type_of(fields_get(fields, BYTES("WARC-Type")));
     record->target_uri = warc_bare_uri(fields_get(fields, BYTES("WARC-Target-URI")));
     record->content_type = fields_get(fields, BYTES("Content-Type"));
-    record->has_date = utc_parse_rfc3339(fields_get(fields, BYTES("WARC-Date")), &record->date_us);
+    record->has_date = utc_parse_sloppy(fields_get(fields, BYTES("WARC-Date")), &record->date_us);
 }
 
 enum err warc_record_parse(struct warc_record *record, uint8_t *text, size_t size,
@@ -142,15 +148,52 @@ static bool is_arc_date(struct bytes date) {
            bytes_to_u64(date, UINT64_MAX, &number);
 }
 
+/* The last word that looks like a date; what follows it is the type, which may have spaces, or be none. */
+static bool split_at_date(struct bytes line, struct arc_line *arc) {
+    struct bytes word = {NULL, 0};
+    const uint8_t *end = line.data + line.size;
+    for (size_t i = 0; i <= ARC_TYPE_WORDS_MAX; i++) {
+        line = bytes_trim(line);
+        if (!cut_last_word(&line, &word)) {
+            return false;
+        }
+        if (is_arc_date(word)) {
+            const uint8_t *type = word.data + word.size;
+            arc->date = word;
+            arc->type = bytes_trim(bytes_of(type, (size_t)(end - type)));
+            bool has_address = cut_last_word(&line, &arc->address);
+            arc->url = line;
+            return has_address && bytes_find_byte(line, ':') < line.size;
+        }
+    }
+    return false;
+}
+
+/* Cut off what version 2 has between type and length: result code, checksum, location, offset, file name. */
+static bool cut_version_2(struct bytes *line) {
+    struct bytes file_name;
+    struct bytes offset;
+    struct bytes location;
+    struct bytes checksum;
+    struct bytes result;
+    uint64_t number;
+    return cut_last_word(line, &file_name) && cut_last_word(line, &offset) &&
+           cut_last_word(line, &location) && cut_last_word(line, &checksum) && cut_last_word(line, &result) &&
+           bytes_to_u64(offset, UINT64_MAX, &number) && bytes_to_u64(result, 999, &number);
+}
+
+/*
+ *      version 1    URL address date type length
+ *      version 2    URL address date type result checksum location offset file-name length
+ */
 static bool split_arc_line(struct bytes line, struct arc_line *arc) {
     bool has_zero = bytes_find_byte(line, 0) < line.size;
     line = bytes_trim(line);
-    if (has_zero || !cut_last_word(&line, &arc->length) || !cut_last_word(&line, &arc->type) ||
-        !cut_last_word(&line, &arc->date) || !cut_last_word(&line, &arc->address)) {
+    if (has_zero || !cut_last_word(&line, &arc->length)) {
         return false;
     }
-    arc->url = line;
-    return is_arc_date(arc->date) && bytes_find_byte(line, ':') < line.size;
+    struct bytes short_line = line;
+    return (cut_version_2(&short_line) && split_at_date(short_line, arc)) || split_at_date(line, arc);
 }
 
 static void record_put_field(struct buf *head, const char *name, struct bytes value) {
@@ -164,9 +207,9 @@ static void put_arc_date(struct buf *head, struct bytes digits) {
     int64_t time_us;
     char text[UTC_RFC3339_SIZE];
     digits.size = digits.size < UTC_DIGITS_SIZE - 1 ? digits.size : UTC_DIGITS_SIZE - 1;
-    if (utc_parse_digits(digits, false, &time_us)) {
-        record_put_field(head, "WARC-Date", bytes_of_string(utc_format_rfc3339(time_us, text)));
-    }
+    bool is_date = utc_parse_digits(digits, false, &time_us);
+    record_put_field(head, "WARC-Date",
+                     is_date ? bytes_of_string(utc_format_rfc3339(time_us, text)) : digits);
 }
 
 enum err warc_record_parse_arc(struct warc_record *record, struct bytes line, struct buf *head,

@@ -66,6 +66,7 @@ enum err warc_record_parse_arc(struct warc_record *record, struct bytes line, st
                                struct err_detail *detail) MUST_CHECK;
 
 /* Whether the text could be the start of a record: "WARC/1." or a line of an ARC file. */
+bool warc_record_begins(struct bytes text); /* "WARC/", whatever follows; some write it in small letters */
 bool warc_record_is_start(struct bytes text);
 bool warc_record_is_arc_start(struct bytes text);
 

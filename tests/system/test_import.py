@@ -394,6 +394,69 @@ def test_records_that_cannot_be_stored_are_named(data, summary):
         assert reason in counts["stderr"]
 
 
+def test_sloppy_files_of_others_are_read(data, raw, summary, tmp_path):
+    """Dates, line ends, types and ARC lines as other tools write them; each fails strict readers."""
+    dates = {"no-z": "2013-12-26T10:11:12", "digits": "20131226101112", "long": "20131226101112345", "one": "2013-12-26T10:11:2Z", "slash": "2013/12/26 10:11:12",
+             "gmt": "2013-12-26 10:11:12 GMT", "comma": "2013-12-26T10:11:12,5", "offset": "2013-12-26T12:11:12+02:00"}
+    content = b"".join(response(f"http://date.example/{name}", name.encode(), date=date) for name, date in dates.items())
+    plain = response("http://form.example/plain", b"crcrlf", date="2013-12-26T10:11:12Z")
+    head, block = plain.split(b"\r\n\r\n", 1)
+    content += head.replace(b"\r\n", b"\r\r\n") + b"\r\r\n\r\r\n" + block
+    content += response("http://form.example/small", b"small letters").replace(b"WARC/1.1", b"warc/1.0", 1)
+    content += response("http://form.example/type", b"not said to be HTTP", content_type="text/html")
+    content += response("http://form.example/none", b"no type at all", content_type=None)
+    counts = summary("-", stdin=content)
+    assert (counts["captures"], counts["refused"], counts["damaged"]) == (len(dates) + 4, 0, 0), counts
+    found = {line["url"]: line for line in lines(raw, "date.example/*")}
+    for name in dates:
+        assert found[f"http://date.example/{name}"]["timestamp"] == ("20131226101102" if name == "one" else "20131226101112"), name
+    for line in lines(raw, "form.example/*"):
+        assert (line["status"], line["mime"]) == ("200", "text/plain"), line
+    assert raw("get", "http://form.example/type").stdout == b"not said to be HTTP"
+
+    def arc(line, body):
+        return f"{line} {len(body)}\n".encode() + body + b"\n"
+
+    page = b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    one = arc("filedesc://one.arc 0.0.0.0 20010101000000 text/plain", b"1 0 x\nURL IP-address Archive-date Content-type Archive-length\n")
+    one += arc("http://arc.example/spaces 1.2.3.4 20010203040506 text/html; charset=utf-8", page + b"spaces")
+    one += arc("http://arc.example/empty 1.2.3.4 20010203040506 ", page + b"empty")
+    two = arc("filedesc://two.arc 0.0.0.0 20010101000000 text/plain 200 - - 0 two.arc",
+              b"2 0 x\nURL IP-address Archive-date Content-type Result-code Checksum Location Offset Filename Archive-length\n")
+    two += arc("http://arc.example/two 1.2.3.4 20010203040506 text/html 200 abcdef - 12345678 two.arc", page + b"version 2")
+    two += arc("http://arc.example/a b 1.2.3.4 20010203040506 text/html; a=b 200 - http://else.example/ 20010101000000 two.arc", page + b"both")
+    (tmp_path / "one.arc").write_bytes(one)
+    (tmp_path / "two.arc").write_bytes(two)
+    counts = summary(tmp_path / "one.arc", tmp_path / "two.arc")
+    assert (counts["captures"], counts["refused"], counts["damaged"]) == (4, 0, 0), counts
+    assert {line["url"] for line in lines(raw, "arc.example/*")} == {f"http://arc.example/{name}" for name in ("spaces", "empty", "two", "a b")}
+    assert raw("get", "http://arc.example/two").stdout == b"version 2"
+
+
+def test_a_refused_record_says_why(data, summary):
+    counts = summary("-", stdin=response("http://a/", b"x", date="yesterday") + response("http://a/", b"x", date="2013-02-30T00:00:00Z"), status=1)
+    assert counts["refused"] == 2
+    assert "its WARC-Date is no date: yesterday" in counts["stderr"] and "its WARC-Date is no date: 2013-02-30T00:00:00Z" in counts["stderr"]
+
+
+def test_a_revisit_never_takes_a_payload_that_failed_its_digest(data, raw, summary, tmp_path):
+    """Two captures state one digest, and only one has it; a revisit by digest alone means that one."""
+    good = "sha1:" + base64.b32encode(hashlib.sha1(b"right").digest()).decode()
+    wrong = response("http://wrong.example/", b"wrong", WARC_Payload_Digest=good)
+    right = response("http://right.example/", b"right", WARC_Payload_Digest=good)
+
+    def revisit(name):
+        return response(f"http://revisit.example/{name}", b"", WARC_Payload_Digest=good, WARC_Type="revisit",
+                        WARC_Profile="http://netpreserve.org/warc/1.1/revisit/identical-payload-digest")
+
+    orders = {"before": [wrong, right, revisit("before")], "after": [right, wrong, revisit("after")], "between": [wrong, revisit("between"), right]}
+    for name, records in orders.items():
+        path = tmp_path / f"{name}.warc"
+        path.write_bytes(b"".join(records))
+        assert summary(path, "--data", tmp_path / name, status=1)["mismatched"] == 1
+        assert raw("get", f"http://revisit.example/{name}", "--data", tmp_path / name).stdout == b"right", name
+
+
 def test_control_characters_of_a_file_never_reach_the_terminal(data, summary):
     content = response("http://a\x1b[2J:x/", b"") + b"WARC/1.1\r\nContent-Length: \x1b[31m\r\n\r\n"
     counts = summary("-", stdin=content, status=1)
