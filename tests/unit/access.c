@@ -105,7 +105,7 @@ static void the_first_of_two_equal_rules_decides(void **state) {
 static void rules_may_be_of_a_time(void **state) {
     (void)state;
     static const char text[] =
-        "org,a)/x - {\"access\":\"exclude\",\"after\":\"2020\",\"before\":\"2021-07-01\"}\n"
+        "org,a)/x - {\"access\":\"exclude\",\"after\":\"2019\",\"before\":\"2021-06-30\"}\n"
         "org,a)/x - {\"access\":\"block\",\"before\":2010}\n"
         "org,a)/ - {\"access\":\"block\",\"after\":\"20250101000000\"}\n";
     assert_int_equal(ask_at(text, "org,a)/x", "20191231235959"), ACCESS_ALLOW);
@@ -113,7 +113,48 @@ static void rules_may_be_of_a_time(void **state) {
     assert_int_equal(ask_at(text, "org,a)/x", "20210630235959"), ACCESS_EXCLUDE);
     assert_int_equal(ask_at(text, "org,a)/x", "20210701000000"), ACCESS_ALLOW);
     assert_int_equal(ask_at(text, "org,a)/x", "2009"), ACCESS_BLOCK);
-    assert_int_equal(ask_at(text, "org,a)/x", "2025"), ACCESS_BLOCK); /* of the shorter one */
+    assert_int_equal(ask_at(text, "org,a)/x", "20250101000001"), ACCESS_BLOCK); /* of the shorter one */
+}
+
+static bool covers(const char *name, const char *time, const char *capture) {
+    char text[128];
+    snprintf(text, sizeof text, "org,a)/ - {\"access\":\"exclude\",\"%s\":\"%s\"}\n", name, time);
+    return ask_at(text, "org,a)/", capture) == ACCESS_EXCLUDE;
+}
+
+/* As in pywb: what is not written to the second stands for its end. */
+static void short_times_stand_for_their_end(void **state) {
+    (void)state;
+    static const struct {
+        const char *time;
+        const char *last; /* before it */
+        const char *next; /* after it */
+    } times[] = {
+        {"2", "29991231235959", "30000101000000"},
+        {"202", "20291231235959", "20300101000000"},
+        {"2020", "20201231235959", "20210101000000"},
+        {"20201", "20201231235959", "20210101000000"},
+        {"202002", "20200229235959", "20200301000000"},
+        {"2020022", "20200229235959", "20200301000000"},
+        {"20200228", "20200228235959", "20200229000000"},
+        {"2020022823", "20200228235959", "20200229000000"},
+        {"202002282359", "20200228235959", "20200229000000"},
+        {"2020022823595", "20200228235959", "20200229000000"},
+        {"20200228235959", "20200228235958", "20200229000000"},
+        {"2020-02", "20200229235959", "20200301000000"},
+        {"2020-02-28", "20200228235959", "20200229000000"},
+        {"2020-02-28T23:59Z", "20200228235959", "20200229000000"},
+        {"2020-02-29T00:59+01:00", "20200228235959", "20200229000000"},
+        {"2020-02-28T23:59:59Z", "20200228235958", "20200229000000"},
+    };
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        assert_true(covers("before", times[i].time, times[i].last));
+        assert_false(covers("before", times[i].time, times[i].next));
+        assert_false(covers("after", times[i].time, times[i].last));
+        assert_true(covers("after", times[i].time, times[i].next));
+    }
+    assert_false(covers("before", "20200228235959", "20200228235959"));
+    assert_false(covers("after", "20200228235959", "20200228235959"));
 }
 
 static void rules_may_be_of_an_age(void **state) {
@@ -352,6 +393,7 @@ int main(void) {
         cmocka_unit_test(stars_stand_for_hosts),
         cmocka_unit_test(the_first_of_two_equal_rules_decides),
         cmocka_unit_test(rules_may_be_of_a_time),
+        cmocka_unit_test(short_times_stand_for_their_end),
         cmocka_unit_test(rules_may_be_of_an_age),
         cmocka_unit_test(lines_that_are_not_understood_are_refused),
         cmocka_unit_test_setup_teardown(changed_files_count_after_a_second, set_up, tear_down),

@@ -4,7 +4,7 @@
 
 #include "base/utc.h"
 
-enum { AGE_PART_MAX = 10000, MONTHS_PER_YEAR = 12, DAYS_PER_WEEK = 7 };
+enum { AGE_PART_MAX = 10000, MONTHS_PER_YEAR = 12, DAYS_PER_WEEK = 7, SECOND_US = 1000000 };
 
 static const int64_t DAY_US = INT64_C(86400) * 1000000;
 
@@ -64,15 +64,46 @@ static enum err access_line_read_verdict(struct access_line *line, const json_t 
     return err_set(detail, ERR_INVALID, "\"access\" must be allow, block or exclude");
 }
 
-static enum err access_line_read_time(const json_t *value, int64_t *ret_us, struct err_detail *detail,
-                                      const char *name) {
+/* The seconds that a time names: one, or all of a year, a month … where it is short. */
+struct access_span {
+    int64_t first_us;
+    int64_t last_us;
+};
+
+static bool access_line_read_digits(struct bytes text, struct access_span *out) {
+    return utc_parse_digits(text, false, &out->first_us) && utc_parse_digits(text, true, &out->last_us);
+}
+
+/* "2026-01-02", "2026-01-02T03:04+01:00": as long as its digits, moved by its zone. */
+static bool access_line_read_iso(struct bytes text, struct access_span *out) {
+    char digits[UTC_DIGITS_SIZE];
+    size_t count = 0;
+    int64_t first_us;
+    for (size_t i = 0; i < text.size && count < sizeof digits - 1; i++) {
+        uint8_t byte = text.data[i];
+        if (byte_is_digit(byte)) {
+            digits[count++] = (char)byte;
+        } else if (byte == '.' || byte == '+' || byte == 'Z' || (byte == '-' && i > 7)) {
+            break;
+        }
+    }
+    if (!utc_parse_rfc3339(text, &first_us) || !access_line_read_digits(bytes_of(digits, count), out)) {
+        return false;
+    }
+    out->last_us += first_us - out->first_us;
+    out->first_us = first_us;
+    return true;
+}
+
+static enum err access_line_read_time(const json_t *value, struct access_span *ret_span,
+                                      struct err_detail *detail, const char *name) {
     char digits[24];
     struct bytes text = access_line_text_of(value);
     if (json_is_integer(value)) { /* 2026 without quotes */
         int size = snprintf(digits, sizeof digits, "%lld", (long long)json_integer_value(value));
         text = bytes_of(digits, (size_t)size);
     }
-    if (utc_parse_digits(text, false, ret_us) || utc_parse_rfc3339(text, ret_us)) {
+    if (access_line_read_digits(text, ret_span) || access_line_read_iso(text, ret_span)) {
         return ERR_OK;
     }
     return err_set(detail, ERR_INVALID, "\"%s\" is no time; write 1 to 14 digits or 2026-01-02", name);
@@ -109,11 +140,19 @@ static enum err access_line_read_age(const json_t *value, struct access_age *age
 
 static enum err access_line_read_period(struct access_period *period, const char *name, const json_t *value,
                                         struct err_detail *detail) {
-    if (strcmp(name, "after") == 0) {
-        return access_line_read_time(value, &period->from_us, detail, name);
-    }
-    if (strcmp(name, "before") == 0) {
-        return access_line_read_time(value, &period->to_us, detail, name);
+    bool is_after = strcmp(name, "after") == 0;
+    if (is_after || strcmp(name, "before") == 0) {
+        struct access_span span = {0};
+        enum err err = access_line_read_time(value, &span, detail, name);
+        /* As pywb, both count from the end: "before 2020" has all of 2020 in it, "after 2020" nothing of it.
+         * A whole time names one second, which is in neither. */
+        int64_t behind_us = span.last_us + SECOND_US;
+        if (err == ERR_OK && is_after) {
+            period->from_us = behind_us;
+        } else if (err == ERR_OK) {
+            period->to_us = span.first_us == span.last_us ? span.first_us : behind_us;
+        }
+        return err;
     }
     bool is_newer = strcmp(name, "newer") == 0;
     period->has_newer = period->has_newer || is_newer;
