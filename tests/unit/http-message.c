@@ -317,6 +317,24 @@ static void says_where_a_body_ends(void **state) {
     http_head_done(&head);
 }
 
+/* Every byte at every place, among blanks, letters and bytes beyond ASCII: it looks at eight at a time. */
+static void finds_every_control_character(void **state) {
+    (void)state;
+    static const uint8_t around[] = {' ', 'a', '~', 0x80, 0xff, '\t'};
+    uint8_t text[19];
+    for (size_t a = 0; a < sizeof around; a++) {
+        for (size_t i = 0; i < sizeof text; i++) {
+            for (unsigned byte = 0; byte <= UINT8_MAX; byte++) {
+                memset(text, around[a], sizeof text);
+                text[i] = (uint8_t)byte;
+                bool is_control = (byte < ' ' && byte != '\t') || byte == 0x7f;
+                assert_int_equal(http_has_controls(bytes_of(text, sizeof text)), is_control);
+            }
+        }
+    }
+    assert_false(http_has_controls(bytes_of(NULL, 0)));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_the_end_of_strict_chunks_and_takes_no_others),
@@ -328,6 +346,7 @@ int main(void) {
         cmocka_unit_test(refuses_requests_with_two_meanings),
         cmocka_unit_test(refuses_strict_heads_that_are_too_large),
         cmocka_unit_test(says_where_a_body_ends),
+        cmocka_unit_test(finds_every_control_character),
     };
     return cmocka_run_group_tests_name("http-message", tests, NULL, NULL);
 }
