@@ -566,6 +566,7 @@ static void close_backend(struct backend *generic) {
 }
 
 static const struct backend_table ring_table = {
+    .is_far = true,
     .close = close_backend,
     .session_open = open_session,
     .session_close = close_session,

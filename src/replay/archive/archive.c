@@ -12,6 +12,7 @@ enum {
     KEPT_SIZE_MAX = 1 << 20,        /* of a record, in the pool, by each reader */
     LARGE_SIZE_MAX = 512 << 20,     /* of a record that is kept for whoever asks for more of it */
     LARGE_FRAME_SIZE_MIN = 1 << 16, /* shorter frames are soon read again */
+    BRIEF_FRAME_SIZE_MAX = 256 << 10,
     TRIES_MAX = 4,
     BUDGET_SIZE_MAX = 1 << 30, /* of files */
     WORKING_MAX = 4,           /* threads with long work; with those that wait half of the server's workers */
@@ -156,9 +157,13 @@ static enum err part_read_record(struct archive_part *part, uint16_t volume, con
 }
 
 /* Into *ret_part, which is made if it is NULL, and replaced by one that holds the record already. */
-static enum err part_read(struct archive_part **ret_part, struct archive *archive, uint16_t volume,
+static enum err part_read(struct archive_part **ret_part, struct archive_reader *reader, uint16_t volume,
                           const struct location *location, const uint8_t digest[KEY_DIGEST_SIZE],
                           struct err_detail *detail) {
+    struct archive *archive = reader->archive;
+    if (reader->is_brief && location->length > BRIEF_FRAME_SIZE_MAX) {
+        return ERR_LIMIT;
+    }
     if (location->length >= LARGE_FRAME_SIZE_MIN && take_large(ret_part, archive, volume, location, digest)) {
         return ERR_OK;
     }
@@ -169,6 +174,7 @@ static enum err part_read(struct archive_part **ret_part, struct archive *archiv
     part->is_read = false;
     part->record.body = bytes_of(NULL, 0);
     instance_session_set_mirrored(part->session, true);
+    instance_session_set_brief(part->session, reader->is_brief);
     enum err err = part_read_record(part, volume, location, detail);
     if (err == ERR_BUSY) {
         drop_large(archive);
@@ -324,6 +330,7 @@ void archive_reader_end(struct archive_reader *reader) {
     pthread_mutex_lock(&archive->lock);
     archive->held_count -= reader->is_held ? 1 : 0;
     reader->is_held = false;
+    reader->is_brief = false;
     bool is_kept = archive->free_count < FREE_MAX;
     if (is_kept) {
         reader->next = archive->free_readers;
@@ -344,6 +351,10 @@ bool archive_reader_hold(struct archive_reader *reader) {
     reader->is_held = may_hold;
     pthread_mutex_unlock(&archive->lock);
     return may_hold;
+}
+
+void archive_reader_set_brief(struct archive_reader *reader, bool is_brief) {
+    reader->is_brief = is_brief;
 }
 
 struct instance_session *archive_reader_session(struct archive_reader *reader) {
@@ -425,8 +436,8 @@ enum err archive_note_read(struct archive_reader *reader, const struct capture *
  */
 static enum err read_own(struct archive_reader *reader, const struct capture *capture,
                          struct err_detail *detail) {
-    enum err err = part_read(&reader->own, reader->archive, capture->volume, &capture->location,
-                             capture->digest, detail);
+    enum err err =
+        part_read(&reader->own, reader, capture->volume, &capture->location, capture->digest, detail);
     struct capture moved;
     if (err == ERR_NOT_FOUND && instance_is_mirrored(capture->volume)) {
         instance_session_set_mirrored(reader->session, true);
@@ -434,7 +445,7 @@ static enum err read_own(struct archive_reader *reader, const struct capture *ca
     if (err != ERR_NOT_FOUND || archive_find_again(reader, capture, &moved) != ERR_OK) {
         return err;
     }
-    return part_read(&reader->own, reader->archive, moved.volume, &moved.location, capture->digest, detail);
+    return part_read(&reader->own, reader, moved.volume, &moved.location, capture->digest, detail);
 }
 
 /* What the server said: with this capture, or with the original if it said only that nothing had changed. */
@@ -473,8 +484,8 @@ enum err archive_open(struct archive_reader *reader, const struct capture *captu
         err = read_own(reader, capture, detail);
     }
     if (err == ERR_OK && out.is_revisit) {
-        err = part_read(&reader->original, reader->archive, out.key.volume, &out.block.location,
-                        out.key.digest, detail);
+        err =
+            part_read(&reader->original, reader, out.key.volume, &out.block.location, out.key.digest, detail);
     }
     if (archive_note_read(reader, capture, err) != ERR_OK) {
         return err;

@@ -68,6 +68,10 @@ void archive_reader_renew(struct archive_reader *reader);
  */
 bool archive_reader_hold(struct archive_reader *reader) MUST_CHECK;
 
+/* For a thread that may not be kept for long: until the end of the reader, or false, archive_open() gives
+ * ERR_LIMIT for what is large or on another machine. */
+void archive_reader_set_brief(struct archive_reader *reader, bool is_brief);
+
 struct instance_session *archive_reader_session(struct archive_reader *reader);
 
 /* Who could hold what the reader looked for and did not answer (store/instance/absent.h), since it began. */
@@ -184,7 +188,7 @@ struct archive_record {
 
 /*
  * ERR_PERMISSION if the rules block it; ERR_NOT_FOUND if its document was removed; ERR_CORRUPT if it
- * is damaged; ERR_UNREACHABLE if its volume is down.
+ * is damaged; ERR_UNREACHABLE if its volume is down; ERR_LIMIT as archive_reader_set_brief() has it.
  */
 enum err archive_open(struct archive_reader *reader, const struct capture *capture,
                       struct archive_record *ret_record, struct err_detail *detail) MUST_CHECK;

@@ -65,6 +65,7 @@ struct archive_lost {
 struct archive_reader {
     struct archive_reader *next; /* in the pool */
     bool is_held;
+    bool is_brief;
     struct archive *archive;
     struct instance_session *session; /* of walks and lookups */
     struct canon canon;

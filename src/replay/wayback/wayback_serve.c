@@ -6,12 +6,7 @@
 #include "web/html/encoding.h"
 #include "web/type/mime_type.h"
 
-enum {
-    FEED_SIZE = 64 << 10,
-    SHORT_FRAME_SIZE = 256 << 10, /* larger records are read on a worker */
-    SHORT_DOCUMENT_SIZE = 4 << 20,
-    TINY_FRAME_SIZE = 512, /* unpacked, some 16 MiB at most */
-};
+enum { FEED_SIZE = 64 << 10 };
 
 /* ---- redirects ---- */
 
@@ -298,6 +293,13 @@ static enum err find_settled(struct wayback *wayback, struct bytes url, struct e
     return err;
 }
 
+/* What is large or on another machine is opened by a worker: a thread of connections serves others too. */
+static enum err serve_open(struct wayback *wayback, struct err_detail *detail) {
+    archive_reader_set_brief(wayback->reader, !http_request_is_on_worker(wayback->request));
+    enum err err = archive_open(wayback->reader, &wayback->capture, &wayback->record, detail);
+    return err == ERR_LIMIT && wayback_put_off(wayback) != ERR_OK ? ERR_BUSY : err;
+}
+
 /* What else is held of the URL, as another page or, for what is part of one, at once. */
 static enum err serve_settled(struct wayback *wayback, struct bytes url, struct err_detail *detail) {
     char asked[UTC_DIGITS_SIZE];
@@ -310,7 +312,7 @@ static enum err serve_settled(struct wayback *wayback, struct bytes url, struct 
         return ERR_OK;
     }
     if (err == ERR_OK) {
-        err = archive_open(wayback->reader, &wayback->capture, &wayback->record, detail);
+        err = serve_open(wayback, detail);
     }
     if (err == ERR_OK && wayback->record.status == STATUS_NOT_MODIFIED) {
         return err_set(detail, ERR_NOT_FOUND,
@@ -319,29 +321,8 @@ static enum err serve_settled(struct wayback *wayback, struct bytes url, struct 
     return err == ERR_OK ? serve_document(wayback, detail) : err;
 }
 
-/*
- * Is the record read in no time? How much is stored does not tell: a few KiB of zstd may be gigabytes. What
- * is lost or removed is short; opening it will say so.
- */
-static bool serve_is_short(const struct wayback *wayback) {
-    const struct capture *capture = &wayback->capture;
-    struct key key;
-    struct block block;
-    if (http_request_is_on_worker(wayback->request) || capture->location.length <= TINY_FRAME_SIZE) {
-        return true;
-    }
-    if (capture->location.length > SHORT_FRAME_SIZE) {
-        return false;
-    }
-    enum err err = instance_locate(archive_reader_session(wayback->reader), capture, &key, &block, NULL);
-    return err != ERR_OK || (block.size <= SHORT_DOCUMENT_SIZE && block.location.length <= SHORT_FRAME_SIZE);
-}
-
 enum err wayback_serve(struct wayback *wayback, struct err_detail *detail) {
-    enum err err = serve_is_short(wayback) ? ERR_OK : wayback_put_off(wayback);
-    if (err == ERR_OK) {
-        err = archive_open(wayback->reader, &wayback->capture, &wayback->record, detail);
-    }
+    enum err err = serve_open(wayback, detail);
     if (err != ERR_OK) {
         return err;
     }

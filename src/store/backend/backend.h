@@ -28,6 +28,7 @@ typedef void backend_done(void *context, enum err err, const struct stored *stor
 /* A backend that is only read from (a guest, a mirrored volume) has none of ask, answer, put, submit, remove
  * and drain; a guest, whose documents nobody lists, none of blocks_open, blocks_next and stat either. */
 struct backend_table {
+    bool is_far; /* its documents come from another machine: no thread that may not wait asks for one */
     void (*close)(struct backend *backend);
     /* ERR_NOT_FOUND: there is nothing in it (any more). */
     enum err (*session_open)(struct backend *backend, struct backend_session **ret_session);
@@ -94,6 +95,7 @@ struct backend {
 /* The first members of every implementation's session and cursor, so that the table can be found. */
 struct backend_session {
     struct backend *backend;
+    bool is_brief; /* get_record gives ERR_LIMIT for what is large, before it is unpacked */
 };
 
 struct backend_cursor {

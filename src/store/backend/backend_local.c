@@ -111,7 +111,11 @@ static enum err local_get(struct backend_session *session, const struct key *key
 static enum err local_get_record(struct backend_session *session, const struct location *location,
                                  struct bytes *ret_record, struct err_detail *detail) {
     struct volume_reader *reader = local_reader_of(local_of(session));
-    return reader == NULL ? ERR_MEMORY : volume_get_record(reader, location, ret_record, detail);
+    if (reader == NULL) {
+        return ERR_MEMORY;
+    }
+    return session->is_brief ? volume_get_brief_record(reader, location, ret_record, detail)
+                             : volume_get_record(reader, location, ret_record, detail);
 }
 
 static enum err local_get_request(struct backend_session *generic, const struct location *location,

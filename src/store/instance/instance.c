@@ -385,6 +385,10 @@ void instance_session_set_mirrored(struct instance_session *session, bool reads_
     instance_set_slots_count(session);
 }
 
+void instance_session_set_brief(struct instance_session *session, bool is_brief) {
+    session->is_brief = is_brief;
+}
+
 bool instance_reads(const struct instance_session *session, size_t index) {
     const struct instance *instance = session->instance;
     if (index < instance->slots_count) {

@@ -124,6 +124,10 @@ bool instance_session_sees(const struct instance_session *session, uint16_t numb
  * a mirrored volume that has been replaced is not valid any more. */
 void instance_session_set_mirrored(struct instance_session *session, bool reads_mirrored);
 
+/* From now on instance_get_record() gives ERR_LIMIT for what is large (volume_get_brief_record()) or on
+ * another machine, before it is asked for. */
+void instance_session_set_brief(struct instance_session *session, bool is_brief);
+
 /* Pages of the indexes that local volumes may keep in memory, all together; 64 MiB each at first. */
 void instance_set_cache_size(struct instance *instance, size_t size);
 

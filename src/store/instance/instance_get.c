@@ -34,6 +34,10 @@ enum err instance_get_record(struct instance_session *session, uint16_t volume,
     if (err != ERR_OK) {
         return err;
     }
+    if (session->is_brief && backend->backend->table->is_far) {
+        return ERR_LIMIT;
+    }
+    backend->is_brief = session->is_brief;
     err = backend->backend->table->get_record(backend, location, ret_record, detail);
     return instance_end_read(session, index, err, detail);
 }

@@ -49,7 +49,8 @@ struct instance_session {
     size_t slots_count; /* that it may read from: see instance_reads() */
     bool reads_guest;
     bool reads_mirrored;
-    struct absent absent;               /* since it was last forgotten */
+    struct absent absent; /* since it was last forgotten */
+    bool is_brief;
     struct backend_session *sessions[]; /* of each slot, opened when it is first needed */
 };
 

@@ -522,6 +522,7 @@ static void remote_close_backend(struct backend *generic) {
 }
 
 static const struct backend_table remote_table = {
+    .is_far = true,
     .close = remote_close_backend,
     .session_open = remote_open_session,
     .session_close = remote_close_session,

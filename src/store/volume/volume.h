@@ -232,4 +232,11 @@ enum err volume_check_record(struct volume_reader *reader, const struct location
 enum err volume_get_record(struct volume_reader *reader, const struct location *location,
                            struct bytes *ret_record, struct err_detail *detail) MUST_CHECK;
 
+/*
+ * The same for a thread that may not be kept for long: ERR_LIMIT, before anything is unpacked, where the
+ * record is large. How much is stored does not tell: a few KiB of zstd may be gigabytes.
+ */
+enum err volume_get_brief_record(struct volume_reader *reader, const struct location *location,
+                                 struct bytes *ret_record, struct err_detail *detail) MUST_CHECK;
+
 #endif

@@ -31,6 +31,7 @@ struct volume_reader {
     struct buf whole;        /* decompressed at once, unless the prefix decoder did it */
     struct scratch pieces;   /* decompressed piece by piece */
     struct bytes record;     /* in one of them */
+    bool is_brief;           /* what is large is not unpacked now */
     struct scratch document; /* where it is not one piece of the record */
     struct buf head;         /* of the record: parsing writes to it */
     bool has_unpack;         /* the next is set up: the first large record was read */
@@ -225,7 +226,7 @@ static enum err reader_decode_pieces(struct volume_reader *reader, const struct 
 static enum err reader_decode(struct volume_reader *reader, const struct segment *segment,
                               const struct location *location, uint64_t size_wanted) {
     if (location->length > WHOLE_SIZE_MAX) {
-        return reader_decode_pieces(reader, segment, location, size_wanted);
+        return reader->is_brief ? ERR_LIMIT : reader_decode_pieces(reader, segment, location, size_wanted);
     }
     uint64_t size;
     enum err err = segment_read(segment, location, &reader->frame);
@@ -235,8 +236,10 @@ static enum err reader_decode(struct volume_reader *reader, const struct segment
     if (err != ERR_OK) {
         return err;
     }
-    return size > WHOLE_SIZE_MAX ? reader_decode_pieces(reader, segment, location, size_wanted)
-                                 : reader_decode_whole(reader, segment, (size_t)size);
+    if (size <= WHOLE_SIZE_MAX) {
+        return reader_decode_whole(reader, segment, (size_t)size);
+    }
+    return reader->is_brief ? ERR_LIMIT : reader_decode_pieces(reader, segment, location, size_wanted);
 }
 
 static enum err reader_get_record(struct volume_reader *reader, const struct location *location,
@@ -250,7 +253,8 @@ static enum err reader_get_record(struct volume_reader *reader, const struct loc
     }
     err = reader_decode(reader, segment, location, size_wanted);
     volume_release(segment);
-    if (segment_is_damage(err)) {
+    bool is_put_off = reader->is_brief && err == ERR_LIMIT;
+    if (segment_is_damage(err) && !is_put_off) {
         err = ERR_CORRUPT;
     }
     if (err != ERR_OK) {
@@ -264,6 +268,14 @@ static enum err reader_get_record(struct volume_reader *reader, const struct loc
 enum err volume_get_record(struct volume_reader *reader, const struct location *location,
                            struct bytes *ret_record, struct err_detail *detail) {
     return reader_get_record(reader, location, UINT64_MAX, ret_record, detail);
+}
+
+enum err volume_get_brief_record(struct volume_reader *reader, const struct location *location,
+                                 struct bytes *ret_record, struct err_detail *detail) {
+    reader->is_brief = true;
+    enum err err = reader_get_record(reader, location, UINT64_MAX, ret_record, detail);
+    reader->is_brief = false;
+    return err;
 }
 
 enum err volume_get_head(struct volume_reader *reader, const struct location *location,
