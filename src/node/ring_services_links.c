@@ -34,8 +34,11 @@ void ring_services_on_outgoing(void *context, const char *job) {
 /* ---- incoming: from the thread of the link sender to the loop of the crawl, and back ---- */
 
 struct parcel {
+    struct frontier_wait wait; /* first: its address is the parcel's */
     struct ring_services *ring_services;
     uint64_t number;
+    enum link_relay_status status;
+    size_t done_count;
     bool is_misled; /* the sender takes us for their primary, and of some we are not */
     char job[LINK_SENDER_JOB_NAME_SIZE_MAX];
     size_t count;
@@ -57,21 +60,32 @@ static bool links_find_job(struct ring_services *ring_services, const uint8_t id
     return is_found;
 }
 
+/* The sender forgets what we have taken: so it must be durable before. */
+static void on_parcel_kept(struct frontier_wait *wait, bool is_durable) {
+    struct parcel *parcel = (struct parcel *)wait;
+    link_sender_took(parcel->ring_services->link_sender, parcel->number,
+                     is_durable ? parcel->status : LINK_RELAY_BUSY, is_durable ? parcel->done_count : 0);
+    buf_done(&parcel->urls);
+    free(parcel);
+}
+
 static void take_parcel(void *context, struct jobs *jobs) {
     struct parcel *parcel = context;
     struct crawler_links outcome = {0};
     enum err err =
         jobs == NULL ? ERR_BUSY : jobs_take_links(jobs, parcel->job, parcel->links, parcel->count, &outcome);
-    size_t done_count = outcome.taken_count + outcome.known_count + outcome.refused_count;
-    enum link_relay_status status = LINK_RELAY_TAKEN;
+    parcel->wait.done = on_parcel_kept;
+    parcel->done_count = outcome.taken_count + outcome.known_count + outcome.refused_count;
+    parcel->status = LINK_RELAY_TAKEN;
     if (err != ERR_OK) {
-        status = LINK_RELAY_BUSY; /* the job has not come to this node yet, or the disk is behind */
-    } else if (parcel->is_misled || (done_count == 0 && outcome.away_count > 0)) {
-        status = LINK_RELAY_MOVED;
+        on_parcel_kept(&parcel->wait,
+                       false); /* the job has not come to this node yet, or the disk is behind */
+        return;
     }
-    link_sender_took(parcel->ring_services->link_sender, parcel->number, status, done_count);
-    buf_done(&parcel->urls);
-    free(parcel);
+    if (parcel->is_misled || (parcel->done_count == 0 && outcome.away_count > 0)) {
+        parcel->status = LINK_RELAY_MOVED;
+    }
+    jobs_when_durable(jobs, parcel->job, &parcel->wait);
 }
 
 /* A node that has not yet learned of a member in between mistakes the next one for the primary; the real

@@ -420,17 +420,61 @@ static int child_leaves(const char *directory) {
     return 0;
 }
 
-static void a_crash_takes_nothing_that_was_written(void **state) {
-    struct fixture *fixture = *state;
-    static bool was_taken[URLS_COUNT];
+/* The child kills itself in the end. */
+static void run_child(const struct fixture *fixture, const char *word) {
     int status = 0;
     pid_t child = fork();
     if (child == 0) {
-        execl("/proc/self/exe", "test-frontier-ring", "leave", fixture->directory, NULL);
+        execl("/proc/self/exe", "test-frontier-ring", word, fixture->directory, NULL);
         _exit(99);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+static void end_when_durable(struct frontier_wait *wait, bool is_durable) {
+    (void)wait;
+    if (is_durable) {
+        kill(getpid(), SIGKILL);
+    }
+    _exit(98);
+}
+
+static int child_waits(const char *directory) {
+    static struct fixture fixture;
+    static struct frontier_wait wait = {.done = end_when_durable};
+    snprintf(fixture.directory, sizeof fixture.directory, "%s", directory);
+    open_shared(&fixture);
+    add_one(&fixture, 7, ROUTE_FETCH, false);
+    frontier_when_durable(fixture.frontier, &wait);
+    for (unsigned turns_count = 0; await_turn(&turns_count);) {
+    }
+    return 0;
+}
+
+static void note_durable(struct frontier_wait *wait, bool is_durable) {
+    assert_true(is_durable);
+    wait->done = NULL;
+}
+
+static void who_waits_is_told_when_it_is_on_disk(void **state) {
+    struct fixture *fixture = *state;
+    struct frontier_wait wait = {.done = note_durable};
+    run_child(fixture, "wait");
+    own(0, URLS_COUNT, true);
+    open_shared(fixture);
+    assert_int_equal(add_one(fixture, 7, ROUTE_FETCH, false), 0); /* it is known */
+    assert_int_equal(add_one(fixture, 8, ROUTE_FETCH, false), 1);
+    frontier_when_durable(fixture->frontier, &wait);
+    close_frontier(fixture);
+    assert_null(wait.done); /* at the end at the latest */
+    open_shared(fixture);
+}
+
+static void a_crash_takes_nothing_that_was_written(void **state) {
+    struct fixture *fixture = *state;
+    static bool was_taken[URLS_COUNT];
+    run_child(fixture, "leave");
     own(0, URLS_COUNT, true);
     open_shared(fixture);
     struct frontier_stat stat = stat_of(fixture);
@@ -448,7 +492,7 @@ static void a_crash_takes_nothing_that_was_written(void **state) {
 
 int main(int count, char **arguments) {
     if (count == 3) {
-        return child_leaves(arguments[2]);
+        return strcmp(arguments[1], "wait") == 0 ? child_waits(arguments[2]) : child_leaves(arguments[2]);
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(outgoing_links_are_read_around_the_ring, make, destroy),
@@ -462,6 +506,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test_setup_teardown(what_stays_elsewhere_goes_out_now_and_then, make, destroy),
         cmocka_unit_test_setup_teardown(nothing_is_lost_or_done_twice_while_arcs_change, make, destroy),
         cmocka_unit_test_setup_teardown(a_crash_takes_nothing_that_was_written, make, destroy),
+        cmocka_unit_test_setup_teardown(who_waits_is_told_when_it_is_on_disk, make, destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

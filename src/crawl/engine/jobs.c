@@ -497,6 +497,15 @@ enum err jobs_take_links(struct jobs *jobs, const char *name, const struct front
     return crawler_take_links(jobs->crawler, campaign, links, count, ret_outcome);
 }
 
+void jobs_when_durable(struct jobs *jobs, const char *name, struct frontier_wait *wait) {
+    struct campaign *campaign = find_shared(jobs, name);
+    if (campaign == NULL) {
+        wait->done(wait, false);
+        return;
+    }
+    frontier_when_durable(campaign->frontier, wait);
+}
+
 enum err jobs_read_outgoing(struct jobs *jobs, const char *name,
                             const uint8_t after_position[ROUTE_POSITION_SIZE], struct bytes after_url,
                             struct buf *work, struct frontier_outgoing *ret_links, size_t count_max,

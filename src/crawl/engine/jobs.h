@@ -52,6 +52,10 @@ void jobs_recall(struct jobs *jobs);
 enum err jobs_take_links(struct jobs *jobs, const char *name, const struct frontier_outgoing *links,
                          size_t count, struct crawler_links *ret_outcome) MUST_CHECK;
 
+/* Then: frontier_when_durable() of that job, so that nobody is told of links that a power failure can take.
+ */
+void jobs_when_durable(struct jobs *jobs, const char *name, struct frontier_wait *wait);
+
 /* Any thread, while the jobs are not freed: frontier_read_outgoing() and frontier_drop_outgoing() of a job.
  * ERR_NOT_FOUND as above. */
 enum err jobs_read_outgoing(struct jobs *jobs, const char *name,

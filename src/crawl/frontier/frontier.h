@@ -123,6 +123,13 @@ struct frontier_entry {
     int64_t due_us;
 };
 
+/* Somebody who waits for the disk. Its memory is lent until done() is called: from the frontier's thread, or
+ * from frontier_close(). False: the disk refused to the end. */
+struct frontier_wait {
+    void (*done)(struct frontier_wait *wait, bool is_durable);
+    struct frontier_wait *next; /* the frontier's */
+};
+
 /* Reads all fingerprints. ERR_BUSY if another process has it, ERR_CORRUPT if it is damaged. */
 enum err frontier_open(const struct frontier_config *config, struct frontier **ret_frontier,
                        struct err_detail *detail) MUST_CHECK;
@@ -214,6 +221,9 @@ void frontier_lane_rest(struct frontier_lane *lane);
 /* Any thread, also of a frontier that is not open elsewhere; waits for the disk. ERR_NOT_FOUND. */
 enum err frontier_find(struct frontier *frontier, struct bytes url, struct buf *work,
                        struct frontier_entry *ret_entry) MUST_CHECK;
+
+/* done() is called when all that was added, finished and dropped before survives a crash of the machine. */
+void frontier_when_durable(struct frontier *frontier, struct frontier_wait *wait);
 
 /* Small notes of the owner, kept with the frontier: name up to 32 bytes, value up to 1 MiB. Any thread; waits
  * for the disk. What could not be put because the disk refuses stays queued like everything else. */

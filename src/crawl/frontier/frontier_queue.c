@@ -158,6 +158,16 @@ void frontier_queue_hurry(struct frontier *frontier) {
     pthread_mutex_unlock(&frontier->lock);
 }
 
+void frontier_when_durable(struct frontier *frontier, struct frontier_wait *wait) {
+    pthread_mutex_lock(&frontier->lock);
+    if (frontier->waits == NULL) {
+        task_poke(&frontier->task);
+    }
+    wait->next = frontier->waits;
+    frontier->waits = wait;
+    pthread_mutex_unlock(&frontier->lock);
+}
+
 bool frontier_queue_read_lane(struct frontier *frontier, struct frontier_lane *lane, size_t count_max) {
     ASSERT(lane->window.count < count_max);
     struct frontier_request *request = queue_new_request(count_max - lane->window.count);

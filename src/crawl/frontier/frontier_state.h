@@ -206,8 +206,9 @@ struct frontier {
     struct frontier_request *requests_last;
     struct frontier_request *answers_first;
     struct frontier_request *answers_last;
-    bool is_urgent;      /* somebody waits for what is queued */
-    size_t writing_size; /* taken by the thread and not yet written */
+    struct frontier_wait *waits; /* for the disk, the newest first */
+    bool is_urgent;              /* somebody waits for what is queued */
+    size_t writing_size;         /* taken by the thread and not yet written */
     uint64_t written_serial;
     uint64_t queued_serial; /* of the batch that takes the next writes */
     enum err err;

@@ -4,7 +4,8 @@
 #include "crawl/frontier/frontier_state.h"
 
 static const uint64_t GATHER_US = 100 * 1000; /* a batch waits so long for more: one write for many pages */
-static const uint64_t SYNC_US = 1000 * 1000;  /* what a crash of the machine may take */
+static const uint64_t GATHER_WAITED_US = 50 * 1000; /* if somebody waits: well below RTT_TIMEOUT_US_MIN */
+static const uint64_t SYNC_US = 1000 * 1000;        /* what a crash of the machine may take */
 static const uint64_t TRY_AGAIN_US = 1000 * 1000;
 
 /* What the thread has in hand. */
@@ -14,6 +15,7 @@ struct frontier_work {
     bool has_writes;
     struct frontier_meta meta;
     struct frontier_request *requests;
+    struct frontier_wait *waits;
     bool is_last;         /* the frontier is being closed */
     bool has_failed;      /* the disk refuses to the end */
     uint64_t write_at_us; /* 0: there is nothing to write */
@@ -152,10 +154,25 @@ static enum err writer_sync_step(struct frontier_work *work, struct err_detail *
 }
 
 static void writer_sync_if_due(struct frontier_work *work) {
-    if (work->sync_at_us > 0 && (work->is_last || writer_now_us() >= work->sync_at_us)) {
+    bool is_now = work->is_last || work->waits != NULL || writer_now_us() >= work->sync_at_us;
+    if (work->sync_at_us > 0 && is_now) {
         writer_persist(work, writer_sync_step);
         work->sync_at_us = 0;
     }
+}
+
+static void writer_tell(struct frontier_wait *waits, bool is_durable) {
+    while (waits != NULL) {
+        struct frontier_wait *wait = waits;
+        waits = wait->next; /* its memory is its owner's again */
+        wait->done(wait, is_durable);
+    }
+}
+
+static void writer_tell_waits(struct frontier_work *work) {
+    struct frontier_wait *waits = work->waits;
+    work->waits = NULL;
+    writer_tell(waits, !work->has_failed);
 }
 
 /* How many URLs of each host wait. */
@@ -225,12 +242,14 @@ static void writer_do_requests(struct frontier_work *work) {
 static uint64_t writer_wait_us(struct frontier_work *work) {
     const struct frontier *frontier = work->frontier;
     uint64_t time_us = writer_now_us();
-    bool has_work = frontier->writes.count > 0 || frontier->requests_first != NULL;
+    bool has_waits = frontier->waits != NULL;
+    bool has_work = frontier->writes.count > 0 || frontier->requests_first != NULL || has_waits;
+    uint64_t gathered_us = time_us + (has_waits ? GATHER_WAITED_US : GATHER_US);
     if (frontier->is_urgent) {
         return 0;
     }
-    if (has_work && work->write_at_us == 0) {
-        work->write_at_us = time_us + GATHER_US;
+    if (has_work && (work->write_at_us == 0 || work->write_at_us > gathered_us)) {
+        work->write_at_us = gathered_us;
     }
     uint64_t until_us = work->write_at_us > 0 ? work->write_at_us : work->sync_at_us;
     if (until_us == 0) {
@@ -255,6 +274,8 @@ static void writer_take(struct frontier_work *work) {
     }
     work->requests = frontier->requests_first;
     frontier->requests_first = NULL;
+    work->waits = frontier->waits;
+    frontier->waits = NULL;
     frontier->is_urgent = false;
     work->write_at_us = 0;
 }
@@ -263,6 +284,7 @@ static void writer_do_all(struct frontier_work *work) {
     writer_write_batch(work);
     writer_do_requests(work);
     writer_sync_if_due(work);
+    writer_tell_waits(work);
 }
 
 static uint64_t writer_run(void *context) {
@@ -318,6 +340,8 @@ void frontier_task_stop(struct frontier *frontier) {
     if (!work->has_failed) {
         writer_persist(work, writer_mark_clean);
     }
+    writer_tell(frontier->waits, false); /* whom the thread has not taken any more */
+    frontier->waits = NULL;
     writer_free_work(work);
     frontier->work = NULL;
 }
