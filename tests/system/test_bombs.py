@@ -186,8 +186,8 @@ def test_what_exceeds_the_limits_goes_as_it_is_stored(node, name, coding, body, 
 
 
 def test_a_stored_frame_that_unpacks_to_much_stops_nobody(mnemon, tmp_path):
-    """Nothing is encoded: the volume's own compression made 1 GiB so small."""
-    node = Node(mnemon, tmp_path, response(f"{ORIGIN}/zeros", bytes(1024 * MIB), "text/plain"), response(f"{ORIGIN}/page", "<p>an ordinary page"))
+    """Nothing is encoded: the volume's own compression made 512 MiB so small."""
+    node = Node(mnemon, tmp_path, response(f"{ORIGIN}/zeros", bytes(512 * MIB), "text/plain"), response(f"{ORIGIN}/page", "<p>an ordinary page"))
     watch = Watch(node)
     try:
         watch.start()
