@@ -576,6 +576,7 @@ static const struct backend_table ring_table = {
     .find_block = find_block,
     .captures_open = ring_reader_captures_open,
     .captures_next = ring_reader_captures_next,
+    .captures_unheard = ring_reader_captures_unheard,
     .cursor_close = ring_reader_cursor_close,
 };
 

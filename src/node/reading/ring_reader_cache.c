@@ -156,6 +156,7 @@ void ring_reader_listing_free(void *item) {
     struct ring_reader_listing *listing = item;
     free(listing->members);
     buf_done(&listing->text);
+    buf_done(&listing->unheard);
     free(listing);
 }
 
@@ -164,6 +165,7 @@ struct ring_reader_listing *ring_reader_listing_new(const uint8_t hash[RING_READ
     if (listing != NULL) {
         memcpy(listing->cached.key, hash, sizeof listing->cached.key);
         buf_init(&listing->text, RING_READER_LISTING_SIZE_MAX);
+        buf_init(&listing->unheard, ABSENT_TEXT_SIZE_MAX);
         listing->cached.users_count = 1;
     }
     return listing;

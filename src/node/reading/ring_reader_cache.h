@@ -18,6 +18,7 @@
 #include "base/ringkey.h"
 #include "run/bell.h"
 #include "store/index/index.h"
+#include "store/instance/absent.h"
 
 enum { RING_READER_CACHE_KEY_SIZE = 16, RING_READER_FLIGHTS_MAX = 128 };
 
@@ -105,7 +106,8 @@ struct ring_reader_listing {
     int64_t wished_us;                  /* INT64_MAX: the newest */
     struct ring_reader_member *members; /* by time, then by number */
     size_t count;
-    struct buf text; /* of the members' slices */
+    struct buf text;    /* of the members' slices */
+    struct buf unheard; /* if is_partial: the names of those nodes, ended by a zero; empty: not known */
     uint64_t made_at_us;
     _Atomic(uint64_t) fresh_until_us;
 };

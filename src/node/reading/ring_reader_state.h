@@ -16,6 +16,7 @@
 #include "node/reading/ring_reader_listed.h"
 #include "run/bell.h"
 #include "run/pool.h"
+#include "store/instance/absent.h"
 #include "store/keyset/position.h"
 #include "store/remote/backend_code.h"
 #include "warc/warc_writer.h"
@@ -36,6 +37,17 @@ struct ring_reader_parcel {
 };
 
 struct ring_reader_cursor;
+
+/* Those that did not answer, where nobody knows who they are. */
+#define RING_READER_OTHERS "the other nodes of the ring"
+
+/* The first byte of an answer to PEER_RPC_WALK. A program that does not know the last takes it for the first.
+ */
+enum {
+    RING_READER_UNSURE = 0, /* what this node has */
+    RING_READER_SURE = 1,   /* it answers for all holders of what was asked for */
+    RING_READER_LACKS = 2,  /* as the first, and a volume of it is down: it may have more */
+};
 
 struct ring_reader {
     struct backend backend; /* first */
@@ -176,6 +188,7 @@ enum err ring_reader_captures_open(struct backend_session *session, struct bytes
                                    struct err_detail *detail) MUST_CHECK;
 enum err ring_reader_captures_next(struct backend_cursor *cursor, struct capture *ret_capture,
                                    struct err_detail *detail) MUST_CHECK;
+const char *ring_reader_captures_unheard(const struct backend_cursor *cursor);
 void ring_reader_cursor_close(struct backend_cursor *cursor);
 
 #endif

@@ -203,6 +203,10 @@ static enum err url_fill(struct ring_reader_cursor *cursor, struct ring_reader_l
         }
     }
     listing->is_partial = err == ERR_UNREACHABLE;
+    if (listing->is_partial) {
+        const char *unheard = ring_reader_captures_unheard((const struct backend_cursor *)cursor);
+        buf_put(&listing->unheard, bytes_of(unheard, strlen(unheard) + 1)); /* with its zero */
+    }
     if (err == ERR_LIMIT) {
         listing->is_long = true;
         listing->count = 0;

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -29,7 +30,8 @@ struct ring_reader_cursor {
     struct ring_reader_listing *listing; /* of one URL; NULL: page by page, by what follows */
     size_t listing_next;
     bool is_partial;
-    bool is_denied; /* a compared holder has nothing: unless another has, that is all there is */
+    struct absent unheard; /* the nodes that did not answer, if is_partial */
+    bool is_denied;        /* a compared holder has nothing: unless another has, that is all there is */
     uint32_t page_count;
     struct ring_reader_lane **lanes; /* a heap: the first has the next capture */
     size_t lanes_count;
@@ -42,6 +44,17 @@ struct ring_reader_cursor {
     struct buf key;  /* work */
     enum err err;    /* stays */
 };
+
+/* The node, or, with NULL, some that have no name here, did not answer. */
+static void walk_miss(struct ring_reader_cursor *cursor, const struct peer *peer) {
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    char name[ADDRESS_TEXT_SIZE_MAX + 8] = RING_READER_OTHERS;
+    if (peer != NULL) {
+        snprintf(name, sizeof name, "node %s", address_format(&peer->address, address));
+    }
+    cursor->is_partial = true;
+    absent_add_string(&cursor->unheard, name);
+}
 
 /* The walk over the captures of one other node, page by page; nothing that it says is taken unchecked. */
 
@@ -86,9 +99,12 @@ static enum err ring_reader_lane_question(const struct ring_reader_cursor *curso
     return backend_code_put_walk(&lane->ask.question, &walk);
 }
 
-/* is_sure:bool, then the page. */
-static void ring_reader_lane_begin(struct ring_reader_lane *lane) {
+/* How sure it is, then the page. */
+static void ring_reader_lane_begin(struct ring_reader_cursor *cursor, struct ring_reader_lane *lane) {
     struct bytes page = buf_bytes(&lane->ask.answer);
+    if (page.size > 0 && page.data[0] == RING_READER_LACKS) {
+        walk_miss(cursor, &lane->ask.peer);
+    }
     wire_reader_init(&lane->reader, page.size > 0 ? bytes_skip(page, 1) : page);
     lane->has_page = true;
 }
@@ -151,7 +167,7 @@ static enum err walk_read_entry(struct ring_reader_cursor *cursor, struct ring_r
 static bool replace(struct ring_reader_cursor *cursor, struct ring_reader_lane *lane) {
     lane->has_page = false;
     if (cursor->spares_count == 0) {
-        cursor->is_partial = true;
+        walk_miss(cursor, &lane->ask.peer);
         return false;
     }
     lane->ask.peer = cursor->spares[--cursor->spares_count];
@@ -186,7 +202,7 @@ static enum err ring_reader_lane_advance(struct ring_reader_cursor *cursor, stru
         }
         struct ring_reader_question *ask = &lane->ask;
         if (!cursor->is_counted && ring_reader_enter(cursor->backend) != ERR_OK) {
-            cursor->is_partial = true;
+            walk_miss(cursor, &lane->ask.peer);
             return ERR_NOT_FOUND;
         }
         ring_reader_ask(cursor->backend, &ask, 1);
@@ -194,7 +210,7 @@ static enum err ring_reader_lane_advance(struct ring_reader_cursor *cursor, stru
             ring_reader_leave(cursor->backend);
         }
         if (ask->err == ERR_OK) {
-            ring_reader_lane_begin(lane);
+            ring_reader_lane_begin(cursor, lane);
         } else if (!replace(cursor, lane)) {
             return ERR_NOT_FOUND;
         }
@@ -266,7 +282,7 @@ static enum err walk_add_member(struct ring_reader_cursor *cursor, const struct 
         }
     }
     if (cursor->group_count == GROUP_MAX) {
-        cursor->is_partial = true;
+        walk_miss(cursor, &lane->ask.peer);
         return ERR_OK;
     }
     struct ring_reader_member *member = &cursor->group[cursor->group_count++];
@@ -404,9 +420,21 @@ enum err ring_reader_captures_next(struct backend_cursor *generic, struct captur
         cursor->err = walk_give(cursor, member, ret_capture);
     }
     if (cursor->err == ERR_UNREACHABLE) {
-        return err_set(detail, ERR_UNREACHABLE, "not all nodes of the ring have answered");
+        return err_set(detail, ERR_UNREACHABLE, "%s", ring_reader_captures_unheard(generic));
     }
     return cursor->err;
+}
+
+const char *ring_reader_captures_unheard(const struct backend_cursor *generic) {
+    const struct ring_reader_cursor *cursor = (const struct ring_reader_cursor *)generic;
+    const struct ring_reader_listing *listing = cursor->listing;
+    if (listing == NULL) {
+        return cursor->is_partial ? cursor->unheard.text : "";
+    }
+    bool is_denied = cursor->is_denied && listing->count == 0;
+    return !listing->is_partial || is_denied ? ""
+           : listing->unheard.size > 0       ? (const char *)listing->unheard.data
+                                             : RING_READER_OTHERS;
 }
 
 /* ---- opening ---- */
@@ -425,7 +453,7 @@ static enum err add_lane(struct ring_reader_cursor *cursor, const struct peer *p
 static bool is_sure(void *context, size_t index, struct bytes answer) {
     (void)context;
     (void)index;
-    return answer.size > 1 && answer.data[0] == 1;
+    return answer.size > 1 && answer.data[0] == RING_READER_SURE;
 }
 
 static bool has_nothing(const struct ring_reader_lane *lane) {
@@ -476,7 +504,7 @@ static enum err ask_holders(struct ring_reader_cursor *cursor, struct peer *peer
             cursor->spares[cursor->spares_count++] = peers[i];
         }
     }
-    ring_reader_lane_begin(lane);
+    ring_reader_lane_begin(cursor, lane);
     return ERR_OK;
 }
 
@@ -501,7 +529,7 @@ static enum err ask_all(struct ring_reader_cursor *cursor, const struct peer *pe
     for (size_t i = 0; i < count && err == ERR_OK; i++) {
         struct ring_reader_lane *lane;
         if (!is_worth_asking(cursor, &peers[i])) {
-            cursor->is_partial = true;
+            walk_miss(cursor, &peers[i]);
             continue;
         }
         err = add_lane(cursor, &peers[i], &lane);
@@ -519,10 +547,10 @@ static enum err ask_all(struct ring_reader_cursor *cursor, const struct peer *pe
         struct ring_reader_lane *lane = cursor->lanes[i];
         size += lane->ask.answer.size;
         if (err == ERR_OK && lane->ask.err == ERR_OK && size <= PAGES_SIZE_MAX) {
-            ring_reader_lane_begin(lane);
+            ring_reader_lane_begin(cursor, lane);
             cursor->lanes[kept_count++] = lane;
         } else {
-            cursor->is_partial = true;
+            walk_miss(cursor, &lane->ask.peer);
             ring_reader_lane_free(lane);
         }
     }
@@ -583,8 +611,10 @@ static enum err find_peers(struct ring_reader_cursor *cursor, struct peer **ret_
     size_t peers_max = RING_READER_HOLDERS_MAX;
     if (!*ret_is_one_position) {
         peers_max = config->find_all(config->context, NULL, 0);
-        cursor->is_partial = peers_max > RING_READER_NODES_MAX;
-        peers_max = cursor->is_partial ? RING_READER_NODES_MAX : peers_max;
+        if (peers_max > RING_READER_NODES_MAX) {
+            walk_miss(cursor, NULL);
+            peers_max = RING_READER_NODES_MAX;
+        }
     }
     struct peer *peers = calloc(peers_max + 1, sizeof *peers);
     if (peers == NULL) {
@@ -760,7 +790,7 @@ enum err ring_reader_captures_open(struct backend_session *session, struct bytes
     if (err != ERR_OK) {
         ring_reader_cursor_close(&cursor->cursor);
         err = err == ERR_MEMORY ? err : ERR_UNREACHABLE; /* the walk goes on with what is here */
-        return err_set(detail, err, "the other nodes of the ring cannot be asked: %s", err_text(err));
+        return err_set(detail, err, "%s", err == ERR_MEMORY ? err_text(err) : RING_READER_OTHERS);
     }
     *ret_cursor = &cursor->cursor;
     return ERR_OK;

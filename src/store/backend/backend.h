@@ -73,6 +73,11 @@ struct backend_table {
                               bool in_reverse, struct backend_cursor **ret_cursor, struct err_detail *detail);
     enum err (*captures_next)(struct backend_cursor *cursor, struct capture *ret_capture,
                               struct err_detail *detail);
+    /* Behind the first next, a guest, who stands for many, names those that did not answer this walk so far,
+     * with ", " between them; "" if all have. Its captures_next ends with an error whose detail is the same,
+     * then. May be NULL.
+     */
+    const char *(*captures_unheard)(const struct backend_cursor *cursor);
     /* From these bytes on, as index_blocks_open_at(); empty: all. */
     enum err (*blocks_open)(struct backend_session *session, struct bytes from,
                             struct backend_cursor **ret_cursor, struct err_detail *detail);

@@ -92,6 +92,16 @@ static enum err advance(struct merge *merge, struct lane *lane, struct err_detai
     return err == ERR_OK || err == ERR_NOT_FOUND ? err : merge_fail(merge, lane->index, err, &inner, detail);
 }
 
+/* Whoever lists captures wants to say at the start that this may not be all, not at the end. */
+static void note_unheard(struct merge *merge, const struct backend_table *table,
+                         const struct backend_cursor *cursor) {
+    const char *names = table->captures_unheard != NULL ? table->captures_unheard(cursor) : "";
+    if (names[0] != '\0') {
+        merge->is_partial = true;
+        absent_add_string(&merge->session->absent, names);
+    }
+}
+
 /* A lane with its first capture, where the volume has any in the range. */
 static enum err add_lane(struct merge *merge, struct instance_session *session, size_t index,
                          struct bytes from, struct bytes to, struct err_detail *detail) {
@@ -116,6 +126,7 @@ static enum err add_lane(struct merge *merge, struct instance_session *session, 
         return err == ERR_NOT_FOUND ? ERR_OK : err;
     }
     err = advance(merge, lane, detail);
+    note_unheard(merge, backend->backend->table, lane->cursor);
     if (err == ERR_OK) {
         instance_note(session->instance, index, ERR_OK, NULL);
         merge->lanes_count++;
