@@ -2,9 +2,11 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/whole_file.h"
 #include "cli/progress.h"
+#include "store/remote/backend_remote.h"
 
 /*
  * A crawl at full speed is bound by the processors, and waits for no document of its own. Level 2 packs a
@@ -181,6 +183,52 @@ static bool find_node(struct data *data, struct instance_config *config) {
     return true;
 }
 
+static bool is_in_ring(const struct data *data) {
+    char path[DATA_PATH_SIZE_MAX + 32];
+    snprintf(path, sizeof path, "%s/ring/charter", data->directory);
+    return access(path, F_OK) == 0;
+}
+
+/* The running node asks the others. Without one, nobody can: what is found is this node's part. */
+static enum err join_ring(struct data *data, struct err_detail *detail) {
+    if (!is_in_ring(data)) {
+        return ERR_OK;
+    }
+    if (!data->is_through_node) {
+        absent_add_string(&data->absent, "the ring (this node is not running)");
+        return ERR_OK;
+    }
+    struct backend_remote_config config = {
+        .url = data->node.url,
+        .token = data->token.text,
+        .volume = INSTANCE_GUEST_NUMBER,
+        .number = INSTANCE_GUEST_NUMBER,
+        .is_guest = true,
+        .scratch_directory = data->directory,
+    };
+    struct backend *guest;
+    enum err err = backend_remote_open(&config, &guest, detail);
+    if (err == ERR_OK) {
+        instance_set_guest(data->instance, guest);
+        data->sees_ring = true;
+    }
+    return err;
+}
+
+struct instance_session *data_session_new(struct data *data) {
+    struct instance_session *session = instance_session_new(data->instance);
+    if (session != NULL) {
+        instance_session_set_guest(session, data->sees_ring);
+    }
+    return session;
+}
+
+const struct absent *data_absent(struct data *data) {
+    const struct absent *absent = instance_session_absent(data->session);
+    absent_add(&data->absent, bytes_of(absent->text, absent->size));
+    return &data->absent;
+}
+
 static int open_data(struct data *data, struct cli *cli, const char *option, const struct opening *opening) {
     enum data_access access = opening->access;
     *data = (struct data){.cli = cli};
@@ -201,7 +249,7 @@ static int open_data(struct data *data, struct cli *cli, const char *option, con
     };
     struct err_detail detail = {0};
     enum err err = instance_open(&config, &data->instance, &detail);
-    bool may_share = access == DATA_READ || access == DATA_WRITE;
+    bool may_share = access == DATA_READ || access == DATA_READ_RING || access == DATA_WRITE;
     if (err == ERR_BUSY && may_share && find_node(data, &config)) {
         err = instance_open(&config, &data->instance, &detail);
         data->is_through_node = err == ERR_OK;
@@ -209,6 +257,7 @@ static int open_data(struct data *data, struct cli *cli, const char *option, con
     if (err != ERR_OK) {
         return explain(data, cli, config.must_exist, err, &detail);
     }
+    err = access == DATA_READ_RING ? join_ring(data, &detail) : ERR_OK;
     for (size_t i = 0; i < instance_volumes_count(data->instance) && access != DATA_REBUILD; i++) {
         struct instance_volume volume;
         instance_volume(data->instance, i, &volume);
@@ -219,10 +268,10 @@ static int open_data(struct data *data, struct cli *cli, const char *option, con
         tell_unlisted(data);
     }
     tell_down(data);
-    data->session = instance_session_new(data->instance);
+    data->session = err == ERR_OK ? data_session_new(data) : NULL;
     if (data->session == NULL) {
         instance_close(data->instance);
-        return cli_fail(cli, "%s", err_text(ERR_MEMORY));
+        return cli_fail(cli, "%s", err_detail_text(&detail, err != ERR_OK ? err : ERR_MEMORY));
     }
     return CLI_DONE;
 }

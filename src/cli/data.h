@@ -12,19 +12,24 @@
 #include "cli/cli.h"
 #include "node/admin/token.h"
 #include "node/node_file.h"
+#include "store/instance/absent.h"
 #include "store/instance/instance.h"
 
 enum { DATA_PATH_SIZE_MAX = 4096 };
+
+/* The help of --local, of commands that use DATA_READ_RING. */
+#define DATA_LOCAL_HELP "only what this node has stored itself, not what its ring holds"
 
 /* The help of every command's --data. */
 #define DATA_HELP "the data directory ($MNEMON_DATA, else ~/.local/share/mnemon)"
 
 enum data_access {
-    DATA_READ,     /* there must be an archive */
-    DATA_WRITE,    /* a missing one is made */
-    DATA_MAINTAIN, /* as DATA_READ, but with the files themselves in hand: not through a running node */
-    DATA_SERVE,    /* as DATA_WRITE, likewise */
-    DATA_REBUILD,  /* there must be one; its index is made again from its segments */
+    DATA_READ,      /* there must be an archive */
+    DATA_READ_RING, /* the same, and what the other nodes of its ring hold, through the running node */
+    DATA_WRITE,     /* a missing one is made */
+    DATA_MAINTAIN,  /* as DATA_READ, but with the files themselves in hand: not through a running node */
+    DATA_SERVE,     /* as DATA_WRITE, likewise */
+    DATA_REBUILD,   /* there must be one; its index is made again from its segments */
 };
 
 struct data {
@@ -35,6 +40,8 @@ struct data {
     struct token token;    /* of that node */
     bool is_through_node;
     struct instance_session *session; /* of the thread that opened it; others make their own */
+    bool sees_ring;                   /* data_session_new() makes sessions that do */
+    struct absent absent;             /* data_absent() */
     uint32_t told;                    /* bit i: the user knows that volume i of the connector is down */
 };
 
@@ -47,6 +54,15 @@ int data_make_directory(const struct data *data);
 /* option: the value of --data, or NULL. CLI_DONE, or the exit status after the error has been printed. */
 int data_open(struct data *data, struct cli *cli, const char *option, enum data_access access);
 void data_close(struct data *data);
+
+/* One more session, that sees what data->session does. NULL: out of memory. */
+struct instance_session *data_session_new(struct data *data);
+
+/*
+ * Who could hold what data->session looked for and did not answer: volumes, nodes of the ring, or the whole
+ * ring if there is one and no node runs that could ask it. Whatever was found may not be all, then.
+ */
+const struct absent *data_absent(struct data *data);
 
 /* The same with DATA_WRITE, for a crawl: what new segments say of it. The texts must outlive the data. */
 int data_open_to_crawl(struct data *data, struct cli *cli, const char *option, const char *user_agent,

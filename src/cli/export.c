@@ -245,6 +245,7 @@ struct export_options {
     bool quiet;
     bool json;
     bool partial;
+    bool local;
 };
 
 enum export_format { FORMAT_BY_NAME, FORMAT_WARC, FORMAT_GZIP, FORMAT_ZSTD, FORMAT_WACZ };
@@ -354,20 +355,17 @@ static enum err write_info(struct export *export, const char *path, struct err_d
 
 /* ---- who does not answer ---- */
 
-static void add_absent(struct export *export, const struct instance_session *session) {
-    const struct absent *absent = instance_session_absent(session);
-    if (absent->is_any) {
-        size_t size = export->absent.size;
-        absent_add(&export->absent, bytes_of(absent->text, absent->size));
-        export->is_told = export->is_told && size == export->absent.size;
-    }
+static void add_absent(struct export *export, const struct absent *absent) {
+    size_t size = export->absent.size;
+    absent_add(&export->absent, bytes_of(absent->text, absent->size));
+    export->is_told = export->is_told && size == export->absent.size;
 }
 
 /* Of all that was asked so far. ERR_UNREACHABLE if the user wants all or nothing. */
 static enum err check_absent(struct export *export, struct err_detail *detail) {
-    add_absent(export, export->data.session);
-    add_absent(export, export->record_session);
-    add_absent(export, export->payload_session);
+    add_absent(export, data_absent(&export->data));
+    add_absent(export, instance_session_absent(export->record_session));
+    add_absent(export, instance_session_absent(export->payload_session));
     return !export->absent.is_any || export->is_partial_wanted
                ? ERR_OK
                : err_set(detail, ERR_UNREACHABLE,
@@ -422,8 +420,8 @@ static enum err init_export(struct export *export, struct sink *sink, enum pack_
     struct pack_options options = {.framing = framing};
     map_init(&export->blocks, KEY_DIGEST_SIZE + 2, sizeof(struct export_place), EXPORT_BLOCKS_MAX, 1);
     buf_init(&export->chunks, (size_t)VOLUME_DOCUMENT_SIZE_MAX + 64);
-    export->record_session = instance_session_new(export->data.instance);
-    export->payload_session = instance_session_new(export->data.instance);
+    export->record_session = data_session_new(&export->data);
+    export->payload_session = data_session_new(&export->data);
     enum err err = export->record_session == NULL || export->payload_session == NULL ? ERR_MEMORY : ERR_OK;
     err = err == ERR_OK ? record_init(&export->record) : err;
     err = err == ERR_OK ? record_init(&export->origin) : err;
@@ -533,7 +531,7 @@ static int export_run(struct cli *cli, const void *values) {
     if (status != CLI_DONE) {
         return status;
     }
-    status = data_open(&export.data, cli, options->data, DATA_READ);
+    status = data_open(&export.data, cli, options->data, options->local ? DATA_READ : DATA_READ_RING);
     if (status != CLI_DONE) {
         free_selection(&selection);
         return status;
@@ -558,7 +556,8 @@ static const struct option export_options[] = {
     OPTION(TEXT, struct export_options, to, "to", "TIME",
            "only captures up to this time; 2026 means the end of that year"),
     OPTION(FLAG, struct export_options, partial, "partial", NULL,
-           "write what can be read while volumes do not answer; the file says so"),
+           "write what can be read while somebody does not answer; the file says so"),
+    OPTION(FLAG, struct export_options, local, "local", NULL, DATA_LOCAL_HELP),
     OPTION(FLAG, struct export_options, quiet, "quiet", NULL, "show no progress", .letter = 'q'),
     OPTION(FLAG, struct export_options, json, "json", NULL, "print a summary as one JSON object"),
     {0},
@@ -573,7 +572,10 @@ const struct command export_command = {
                "written in full with the first of them, and no revisit record points outside the file.\n\n"
                "A WACZ file (1.1.1) also contains an index, a list of its pages with their titles, and "
                "digests. ReplayWeb.page can open it directly.\n\n"
-               "If a volume that could hold more does not answer, nothing is written and the exit status is "
+               "On the data directory of a node that is in a ring, the whole ring is exported, through the "
+               "running node; with --local only what this node has stored.\n\n"
+               "If a volume or a node that could hold more does not answer, nothing is written and the exit "
+               "status is "
                "1. With --partial the file is written without what it holds, and says so: its warcinfo, and "
                "the datapackage.json of a WACZ file, have \"partial\" and the names of those that did not "
                "answer.",

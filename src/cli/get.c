@@ -11,6 +11,7 @@ struct get_options {
     const char *at;
     const char *output;
     bool headers;
+    bool local;
 };
 
 /* One run: the capture that was asked for. */
@@ -60,7 +61,7 @@ static int write_capture(struct getter *getter) {
 }
 
 static int read_capture(struct getter *getter, struct data *data) {
-    getter->head_session = instance_session_new(data->instance);
+    getter->head_session = data_session_new(data);
     getter->body_session = data->session;
     enum err err = record_init(&getter->record);
     int status = CLI_FAILED;
@@ -77,7 +78,7 @@ static int read_capture(struct getter *getter, struct data *data) {
 static int find_and_read(struct getter *getter, struct query *query, struct data *data, int64_t time_us) {
     query_start(query, data->session);
     enum err err = query_closest(query, bytes_of_string(getter->url), time_us, &getter->capture);
-    const struct absent *absent = instance_session_absent(data->session);
+    const struct absent *absent = data_absent(data);
     if (err == ERR_NOT_FOUND && absent->is_any) {
         return cli_fail(getter->cli, "no capture of %s was found, but %s did not answer and may hold one",
                         getter->url, absent->text);
@@ -109,7 +110,7 @@ static int get_run(struct cli *cli, const void *values) {
                          err_detail_text(&detail, err));
     }
     struct data data;
-    int status = data_open(&data, cli, options->data, DATA_READ);
+    int status = data_open(&data, cli, options->data, options->local ? DATA_READ : DATA_READ_RING);
     if (status != CLI_DONE) {
         query_done(&query);
         return status;
@@ -126,6 +127,7 @@ static const struct option get_options[] = {
            "the capture closest to this time, 1 to 14 digits (the newest)"),
     OPTION(FLAG, struct get_options, headers, "headers", NULL,
            "print the HTTP head as received before the payload"),
+    OPTION(FLAG, struct get_options, local, "local", NULL, DATA_LOCAL_HELP),
     OPTION(TEXT, struct get_options, output, "output", "FILE",
            "write to this file instead of standard output", .letter = 'o'),
     {0},
@@ -138,7 +140,9 @@ const struct command get_command = {
     .details = "Writes the bytes of the page, image or file as the server sent them. Transfer encodings "
                "(chunks) are removed, content encodings (gzip, br) are kept.\n\n"
                "The exit status is 1 if the archive holds no capture of the URL, or if none was found and a "
-               "volume that could hold one did not answer; standard error says which.",
+               "volume or a node that could hold one did not answer; standard error says which. On the data "
+               "directory of a node that is in a ring, what the other nodes hold counts, too, unless --local "
+               "is given.",
     .options = get_options,
     .options_size = sizeof(struct get_options),
     .arguments_min = 1,

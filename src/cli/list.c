@@ -13,6 +13,7 @@ struct list_options {
     const char *to;
     uint64_t limit;
     bool json;
+    bool local;
 };
 
 static const struct list_options list_defaults = {.limit = UINT64_MAX};
@@ -41,7 +42,7 @@ static int print_captures(struct cli *cli, const struct list_options *options, s
     if (err != ERR_OK && err != ERR_NOT_FOUND) {
         return cli_fail(cli, "the index cannot be read: %s", err_text(err));
     }
-    const struct absent *absent = instance_session_absent(data->session);
+    const struct absent *absent = data_absent(data);
     return absent->is_any ? cli_fail(cli, "these may not be all: %s did not answer", absent->text) : CLI_DONE;
 }
 
@@ -63,7 +64,7 @@ static int list_run(struct cli *cli, const void *values) {
     query.from_us = from_us;
     query.to_us = to_us;
     struct data data;
-    status = data_open(&data, cli, options->data, DATA_READ);
+    status = data_open(&data, cli, options->data, options->local ? DATA_READ : DATA_READ_RING);
     if (status != CLI_DONE) {
         query_done(&query);
         return status;
@@ -83,6 +84,7 @@ static const struct option list_options[] = {
     OPTION(TEXT, struct list_options, to, "to", "TIME",
            "only captures up to this time; 2026 means the end of that year"),
     OPTION(NUMBER, struct list_options, limit, "limit", "N", "print at most N captures", .max = UINT64_MAX),
+    OPTION(FLAG, struct list_options, local, "local", NULL, DATA_LOCAL_HELP),
     OPTION(FLAG, struct list_options, json, "json", NULL, "print one JSON object per line"),
     {0},
 };
@@ -95,8 +97,10 @@ const struct command list_command = {
         "Prints captures as CDXJ lines, sorted by URL and time: SURT, timestamp, and a JSON object "
         "with url, mime, status, digest, length, offset and filename. A capture whose payload is "
         "stored with an earlier one has the mime type warc/revisit.\n\n"
-        "The exit status is 1 if a volume that could hold more did not answer: what the others have is "
-        "listed, and standard error names it.\n\n"
+        "On the data directory of a node that is in a ring, the captures of the whole ring are listed, "
+        "through the running node; with --local only those of this node.\n\n"
+        "The exit status is 1 if a volume or a node that could hold more did not answer: what the "
+        "others have is listed, and standard error names it.\n\n"
         "  mnemon list http://example.org/page      this URL\n"
         "  mnemon list 'http://example.org/dir/*'   all URLs that begin like this\n"
         "  mnemon list '*.example.org'              the host and its subdomains\n"

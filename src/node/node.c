@@ -102,6 +102,7 @@ static enum err offer_volumes(struct node *node, const struct node_config *confi
         .volumes_count = node->volumes_count,
         .token = node->token.text,
         .scratch_directory = config->directory,
+        .instance = config->instance,
     };
     node->volumes = volume_service_new(&service);
     free(volumes);

@@ -3,6 +3,7 @@ import gzip
 import io
 import json
 import re
+import signal
 import subprocess
 import urllib.error
 import urllib.parse
@@ -11,8 +12,9 @@ import zipfile
 
 import pytest
 
-from ringnodes import program
+from ringnodes import await_agreement, many, program
 from test_through_node import warc
+from test_together import start_ring
 
 PAGES = 24
 SITE = "http://site.test"
@@ -188,3 +190,68 @@ def test_a_node_says_which_volumes_did_not_answer(nodes, archive):
     process.wait()
     archive.disk.rename(archive.disk.with_name("unplugged"))
     check_interfaces(nodes(archive.data)[0], archive, [1, 2])
+
+
+# ---- a ring
+
+
+@pytest.fixture
+def ring(mnemon, tmp_path):
+    """Three nodes; the second and the third have pages of their own, which the others get as copies."""
+    with many(mnemon, tmp_path) as make:
+        made = start_ring(make, 3, "--replicas", "2")
+        for number, each in enumerate(made[1:], 1):
+            source = tmp_path / f"{number}.warc"
+            source.write_bytes(b"".join(warc(f"{SITE}/{number}/{i}", body_of(f"{number}-{i}")) for i in range(12)))
+            assert each.run("import", "-q", source).returncode == 0
+        yield made
+
+
+def urls_of(listed):
+    return {json.loads(line.split(" ", 2)[2])["url"] for line in listed.stdout.splitlines()}
+
+
+def test_commands_on_a_member_see_the_whole_ring_or_say_who_is_missing(ring, tmp_path):
+    first, second, third = ring
+    everything = {f"{SITE}/{number}/{i}" for number in (1, 2) for i in range(12)}
+    for each in ring:
+        listed = each.run("list", "*")
+        assert listed.returncode == 0 and urls_of(listed) == everything, (listed.stderr, len(urls_of(listed)))
+        assert len(listed.stdout.splitlines()) == 24  # nothing twice
+    for url in (f"{SITE}/1/3", f"{SITE}/2/7"):
+        for each in ring:
+            assert each.run("get", url).stdout == body_of("-".join(url.split("/")[-2:])).decode(), (each.place, url)
+    none = first.run("get", f"{SITE}/none")
+    assert none.returncode == 1 and "holds no capture" in none.stderr, none.stderr
+    out = tmp_path / "all.warc.gz"
+    written = first.run("export", "-q", "--json", "-o", out)
+    assert written.returncode == 0 and json.loads(written.stdout)["captures"] == 24, written
+    raw = gzip.decompress(out.read_bytes())
+    assert "partial" not in infos(raw) and all(f"WARC-Target-URI: {url}\r\n".encode() in raw for url in everything)
+    assert first.run("export", "-q", "--local", "-o", tmp_path / "local.warc.gz").returncode == 0
+
+    third.process.send_signal(signal.SIGSTOP)
+    try:
+        name = f"node {third.place}"
+        listed = first.run("list", "*")
+        assert listed.returncode == 1 and name in listed.stderr, listed.stderr
+        assert first.run("list", "--local", "*").returncode == 0
+        refused = first.run("export", "-q", "-o", tmp_path / "refused.warc.gz")
+        assert refused.returncode == 1 and name in refused.stderr and not (tmp_path / "refused.warc.gz").exists()
+        written = first.run("export", "-q", "--partial", "-o", tmp_path / "partial.warc.gz")
+        assert written.returncode == 0, written.stderr
+        assert f"unanswered: {name}\r\n" in infos(gzip.decompress((tmp_path / "partial.warc.gz").read_bytes()))
+        status, headers, text = ask(first.url, "/cdx?url=site.test/*&output=json")
+        assert status == 200 and named(headers) == [name] and tells(json.loads(text.splitlines()[-1]), [name])
+    finally:
+        third.process.send_signal(signal.SIGCONT)
+    third.stop()
+    (third.directory / "connector").write_text("[volume-0]\npath = volumes/0\nindex = index/0\n[volume-1]\npath = /nonexistent/disk\n")
+    third.start()
+    await_agreement([first, second, third])
+    listed = second.run("list", "*")  # it answers, and says that it may have more
+    assert listed.returncode == 1 and name in listed.stderr and urls_of(listed) == everything, listed.stderr
+    first.stop()
+    alone = first.run("list", "*")
+    assert alone.returncode == 1 and "this node is not running" in alone.stderr, alone.stderr
+    assert first.run("list", "--local", "*").returncode == 0

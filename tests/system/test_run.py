@@ -142,7 +142,7 @@ def test_four_nodes_archive_the_site_together(ring, mnemon, tmp_path):
     data = re.search(r"ring status --data (\S+)/2", ring.said).group(1)
 
     def listed(number):
-        lines = mnemon("list", "*", "--data", f"{data}/{number}").stdout.splitlines()
+        lines = mnemon("list", "--local", "*", "--data", f"{data}/{number}").stdout.splitlines()
         return [line.split()[0] for line in lines if "robots.txt" not in line]  # a new home may read it again
 
     def levels():

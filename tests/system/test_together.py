@@ -128,7 +128,7 @@ def crawl(nodes, origin, *options):
 
 def held(each):
     """The captures that this node has on its own disk, as (URL, timestamp, digest)."""
-    listed = each.run("list", "*")
+    listed = each.run("list", "--local", "*")
     entries = [line.split(" ", 2) for line in listed.stdout.splitlines()]
     return {(json.loads(e[2])["url"], e[1], json.loads(e[2])["digest"]) for e in entries}
 

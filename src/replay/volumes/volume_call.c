@@ -7,7 +7,7 @@
 #include "store/index/index_cursor.h"
 #include "store/remote/backend_code.h"
 
-enum { STATUS_OK = 200, ARGUMENT_SIZE_MAX = 96, TRIES_MAX = 16 /* as volume_put() */ };
+enum { ARGUMENT_SIZE_MAX = 96, TRIES_MAX = 16 /* as volume_put() */ };
 
 static const char BINARY[] = "application/octet-stream";
 
@@ -75,7 +75,7 @@ void volume_kits_give_back(struct volume_kits *kits, struct volume_kit *kit) {
 /* ---- what was asked, and answers ---- */
 
 /* With what is in the buffer, or with its error. */
-static enum err call_answer(struct volume_call *call, struct buf *take_out) {
+enum err volume_call_answer(struct volume_call *call, struct buf *take_out) {
     enum err err = take_out->err;
     if (err == ERR_OK) {
         http_answer(call->request, STATUS_OK, BINARY, buf_bytes(take_out));
@@ -116,17 +116,18 @@ static enum err call_answer_document(struct volume_call *call, struct volume_kit
 }
 
 /* What the path names: KEY, SEGMENT-OFFSET-LENGTH. */
-static enum err call_key(const struct volume_call *call, struct key *ret_key, struct err_detail *detail) {
+enum err volume_call_key(const struct volume_call *call, struct key *ret_key, struct err_detail *detail) {
     char text[ARGUMENT_SIZE_MAX];
-    int size = snprintf(text, sizeof text, "%u:%.*s", call->number, BYTES_ARG(call->argument));
+    int size = snprintf(text, sizeof text, "0:%.*s", BYTES_ARG(call->argument));
     if (size >= (int)sizeof text || !key_parse(bytes_of(text, (size_t)size), ret_key)) {
         return err_set(detail, ERR_INVALID,
                        "this is no content key of a volume: write DIGEST or DIGEST.NUMBER");
     }
+    ret_key->volume = call->number;
     return ERR_OK;
 }
 
-static enum err call_location(const struct volume_call *call, struct location *ret_location,
+enum err volume_call_location(const struct volume_call *call, struct location *ret_location,
                               struct err_detail *detail) {
     struct bytes rest = call->argument;
     struct bytes part;
@@ -173,13 +174,13 @@ static enum err call_ask(struct volume_call *call, struct volume_kit *kit, struc
     struct buf out;
     buf_init(&out, BACKEND_CODE_CLAIMS_SIZE_MAX);
     backend_code_put_answers(&out, holds, count);
-    return call_answer(call, &out);
+    return volume_call_answer(call, &out);
 }
 
 static enum err call_get(struct volume_call *call, struct volume_kit *kit, struct err_detail *detail) {
     struct key key;
     struct bytes document;
-    enum err err = call_key(call, &key, detail);
+    enum err err = volume_call_key(call, &key, detail);
     if (err == ERR_OK) {
         err = volume_get(kit->reader, &key, &document, detail);
     }
@@ -190,7 +191,7 @@ static enum err call_get_record(struct volume_call *call, struct volume_kit *kit
     bool is_request = strcmp(call->page->name, "requests") == 0;
     struct location location;
     struct bytes record;
-    enum err err = call_location(call, &location, detail);
+    enum err err = volume_call_location(call, &location, detail);
     if (err == ERR_OK) {
         err = is_request ? volume_requests_find(kit->requests, &location, &record, detail)
                          : volume_get_record(kit->reader, &location, &record, detail);
@@ -202,7 +203,7 @@ static enum err call_find_block(struct volume_call *call, struct volume_kit *kit
     (void)kit;
     struct key key;
     struct block block;
-    enum err err = call_key(call, &key, detail);
+    enum err err = volume_call_key(call, &key, detail);
     if (err == ERR_OK) {
         err = index_find_block(volume_index(call->kits->volume), key.digest, key.number, &block);
     }
@@ -215,7 +216,7 @@ static enum err call_find_block(struct volume_call *call, struct volume_kit *kit
     struct buf out;
     buf_init(&out, BACKEND_CODE_SMALL_SIZE_MAX);
     backend_code_put_block(&out, &block);
-    return call_answer(call, &out);
+    return volume_call_answer(call, &out);
 }
 
 static enum err call_stat(struct volume_call *call, struct volume_kit *kit, struct err_detail *detail) {
@@ -226,12 +227,12 @@ static enum err call_stat(struct volume_call *call, struct volume_kit *kit, stru
     struct buf out;
     buf_init(&out, BACKEND_CODE_SMALL_SIZE_MAX);
     backend_code_put_stat(&out, &stat);
-    return call_answer(call, &out);
+    return volume_call_answer(call, &out);
 }
 
 /* ---- walking ---- */
 
-static enum err read_walk(const struct volume_call *call, struct backend_code_walk *ret_walk,
+enum err volume_call_walk(const struct volume_call *call, struct backend_code_walk *ret_walk,
                           struct err_detail *detail) {
     struct bytes body;
     enum err err = http_request_body(call->request, &body);
@@ -291,7 +292,7 @@ answer_page(struct volume_call *call, struct index_cursor *take_cursor, const st
     enum err err = fill(take_cursor, walk, &page, &next);
     struct backend_code_page_end end = {.is_end = next.size == 0, .next = buf_bytes(&next)};
     backend_code_put_page_end(&page, &end);
-    err = err == ERR_OK ? call_answer(call, &page) : err;
+    err = err == ERR_OK ? volume_call_answer(call, &page) : err;
     index_cursor_close(take_cursor);
     buf_done(&page);
     buf_done(&next);
@@ -302,7 +303,7 @@ static enum err call_captures(struct volume_call *call, struct volume_kit *kit, 
     (void)kit;
     struct backend_code_walk walk;
     struct index_cursor *cursor;
-    enum err err = read_walk(call, &walk, detail);
+    enum err err = volume_call_walk(call, &walk, detail);
     if (err == ERR_OK) {
         err =
             index_cursor_open(volume_index(call->kits->volume), walk.from, walk.to, walk.in_reverse, &cursor);
@@ -314,7 +315,7 @@ static enum err call_blocks(struct volume_call *call, struct volume_kit *kit, st
     (void)kit;
     struct backend_code_walk walk;
     struct index_cursor *cursor;
-    enum err err = read_walk(call, &walk, detail);
+    enum err err = volume_call_walk(call, &walk, detail);
     if (err == ERR_OK && (walk.in_reverse || walk.to.size > 0)) {
         err = err_set(detail, ERR_UNSUPPORTED, "blocks are walked forward only, and to their end");
     }
@@ -401,7 +402,7 @@ static enum err answer_stored(struct volume_call *call) {
     struct buf out;
     buf_init(&out, BACKEND_CODE_SMALL_SIZE_MAX);
     backend_code_put_stored(&out, &call->stored);
-    return call_answer(call, &out);
+    return volume_call_answer(call, &out);
 }
 
 /* Called with the request whole, and again each time that the committer is done with it. */
@@ -431,14 +432,14 @@ static enum err call_remove(struct volume_call *call, struct volume_kit *kit, st
     if (call->is_submitted && call->err == ERR_OK) {
         struct buf nothing;
         buf_init(&nothing, 1);
-        return call_answer(call, &nothing);
+        return volume_call_answer(call, &nothing);
     }
     if (call->is_submitted) {
         *detail = call->detail;
         return call->err == ERR_BUSY ? ERR_NOT_FOUND : call->err;
     }
     struct key key;
-    enum err err = call_key(call, &key, detail);
+    enum err err = volume_call_key(call, &key, detail);
     if (err != ERR_OK) {
         return err;
     }

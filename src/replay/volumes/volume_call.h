@@ -10,9 +10,11 @@
 
 #include <pthread.h>
 
+#include "http/message/status.h"
 #include "http/server/http_request.h"
 #include "run/pool.h"
 #include "store/document/document.h"
+#include "store/remote/backend_code.h"
 #include "store/remote/pack_payload.h"
 #include "store/volume/volume.h"
 #include "store/volume/volume_request.h"
@@ -51,6 +53,7 @@ struct volume_call {
     struct pool *writers;
     struct pool_job job; /* of a writer */
     uint16_t number;     /* of the volume */
+    bool is_guest;       /* it is none: volume_guest.h */
     struct volume_kits *kits;
     const struct volume_page *page;
     struct bytes argument; /* behind the page's name */
@@ -77,6 +80,17 @@ struct volume_page {
     uint64_t body_size_max;
     volume_action *answer;
 };
+
+/* With what is in the buffer, or with its error. */
+enum err volume_call_answer(struct volume_call *call, struct buf *take_out) MUST_CHECK;
+
+/* What the path names: KEY, SEGMENT-OFFSET-LENGTH; and the body of a walk. ERR_INVALID. */
+enum err volume_call_key(const struct volume_call *call, struct key *ret_key,
+                         struct err_detail *detail) MUST_CHECK;
+enum err volume_call_location(const struct volume_call *call, struct location *ret_location,
+                              struct err_detail *detail) MUST_CHECK;
+enum err volume_call_walk(const struct volume_call *call, struct backend_code_walk *ret_walk,
+                          struct err_detail *detail) MUST_CHECK;
 
 /* NULL: a volume has no such page. */
 const struct volume_page *volume_page_find(const char *method, struct bytes name, bool has_argument);

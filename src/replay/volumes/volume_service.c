@@ -5,17 +5,12 @@
 
 #include "base/json.h"
 #include "replay/volumes/volume_call.h"
+#include "replay/volumes/volume_guest.h"
 #include "store/remote/backend_code.h"
 
 #define ROOT "/api/v1/volumes"
 
-enum {
-    STATUS_OK = 200,
-    STATUS_UNAUTHORIZED = 401,
-    STATUS_NOT_FOUND = 404,
-    LIST_SIZE_MAX = 1 << 20,
-    WRITERS_MAX = 4
-};
+enum { LIST_SIZE_MAX = 1 << 20, WRITERS_MAX = 4 };
 
 struct offered {
     uint16_t number;
@@ -25,6 +20,8 @@ struct offered {
 struct volume_service {
     char token[VOLUME_SERVICE_TOKEN_SIZE_MAX];
     struct pool writers;
+    struct instance *instance; /* for its guest; NULL: none is offered */
+    struct offered guest_as;   /* of the guest: the number, and a place for files */
     size_t volumes_count;
     struct offered volumes[];
 };
@@ -52,7 +49,7 @@ static bool volumes_is_allowed(struct http_request *request) {
 
 static struct offered *find_volume(struct volume_service *service, struct bytes text) {
     uint64_t number;
-    if (!bytes_to_u64(text, KEY_VOLUMES_MAX - 1, &number)) {
+    if (!bytes_to_u64(text, INSTANCE_GUEST_NUMBER, &number)) {
         return NULL;
     }
     for (size_t i = 0; i < service->volumes_count; i++) {
@@ -60,7 +57,9 @@ static struct offered *find_volume(struct volume_service *service, struct bytes 
             return &service->volumes[i];
         }
     }
-    return NULL;
+    bool is_guest = number == INSTANCE_GUEST_NUMBER && service->instance != NULL &&
+                    instance_guest(service->instance) != NULL;
+    return is_guest ? &service->guest_as : NULL;
 }
 
 /* "0/documents/ba78…": which volume, what with it, what of it. */
@@ -82,7 +81,8 @@ static void begin_call(struct http_request *request) {
                            "there is no volume with that number here");
         return;
     }
-    if (page == NULL) {
+    bool is_guest = offered == &service->guest_as;
+    if (page == NULL || (is_guest && !volume_guest_has(page))) {
         http_answer_status(request, STATUS_NOT_FOUND, ERR_UNSUPPORTED, "a volume has no such page");
         return;
     }
@@ -98,13 +98,31 @@ static void begin_call(struct http_request *request) {
         .kits = &offered->kits,
         .page = page,
         .argument = rest,
+        .is_guest = is_guest,
     };
     http_request_set_state(request, call);
     http_request_limit_body(request, page->body_size_max);
 }
 
+static void answer_guest(struct http_request *request, struct volume_call *call) {
+    const struct volume_service *service = http_request_context(request);
+    struct err_detail detail = {0};
+    if (!http_request_is_on_worker(request)) {
+        http_request_put_off(request); /* other nodes may have to be asked */
+        return;
+    }
+    enum err err = volume_guest_answer(call, instance_guest(service->instance), &detail);
+    if (err != ERR_OK) {
+        http_answer_error(request, err, err_detail_text(&detail, err));
+    }
+}
+
 static void answer_call(struct http_request *request) {
     struct volume_call *call = http_request_state(request);
+    if (call->is_guest) {
+        answer_guest(request, call);
+        return;
+    }
     struct volume_kit *kit = volume_kits_take(call->kits);
     if (kit == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
@@ -167,6 +185,9 @@ struct volume_service *volume_service_new(const struct volume_service_config *co
     }
     strcpy(service->token, config->token);
     service->volumes_count = config->volumes_count;
+    service->instance = config->instance;
+    service->guest_as = (struct offered){.number = INSTANCE_GUEST_NUMBER,
+                                         .kits = {.scratch_directory = config->scratch_directory}};
     for (size_t i = 0; i < config->volumes_count; i++) {
         struct offered *offered = &service->volumes[i];
         offered->number = config->volumes[i].number;

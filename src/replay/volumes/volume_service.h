@@ -13,6 +13,8 @@
  *      POST   /api/v1/volumes/N/captures         likewise
  *      GET    /api/v1/volumes/N/stat
  *
+ * The other nodes of the ring are offered likewise, to read from: volume_guest.h.
+ *
  * All of it needs the token. What clients send is taken for hostile: the digest of a body is computed here,
  * whatever the client says; a digest without a body can only name what is here already.
  *
@@ -25,6 +27,7 @@
 #define MNEMON_REPLAY_VOLUMES_VOLUME_SERVICE_H
 
 #include "http/server/http_server.h"
+#include "store/instance/instance.h"
 #include "store/volume/volume.h"
 
 enum { VOLUME_SERVICE_ROUTES_COUNT = 4, VOLUME_SERVICE_TOKEN_SIZE_MAX = 256 };
@@ -41,6 +44,7 @@ struct volume_service_config {
     size_t volumes_count;
     const char *token;             /* copied */
     const char *scratch_directory; /* outlives the service */
+    struct instance *instance;     /* likewise: its guest is offered as the volume INSTANCE_GUEST_NUMBER */
 };
 
 /* NULL: out of memory. */

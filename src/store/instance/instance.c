@@ -246,6 +246,10 @@ void instance_set_guest(struct instance *instance, struct backend *backend) {
     instance->slots[instance->slots_count].backend = backend;
 }
 
+struct backend *instance_guest(const struct instance *instance) {
+    return instance->slots[instance->slots_count].backend;
+}
+
 void instance_add_mirrored(struct instance *instance, uint16_t number, const char *origin,
                            struct backend *take_backend) {
     ASSERT(instance_is_mirrored(number) && instance_mirrored(instance, number) == NULL);

@@ -90,6 +90,7 @@ size_t instance_find_volume(const struct instance *instance, uint16_t number);
  */
 enum { INSTANCE_GUEST_NUMBER = KEY_VOLUMES_MAX };
 void instance_set_guest(struct instance *instance, struct backend *take_backend);
+struct backend *instance_guest(const struct instance *instance); /* NULL: there is none (yet) */
 void instance_session_set_guest(struct instance_session *session, bool reads_guest);
 
 /*

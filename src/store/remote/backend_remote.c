@@ -355,7 +355,8 @@ struct cursor_remote {
     bool is_last; /* there is no page behind this one */
     struct scratch page;
     struct wire_reader reader;
-    enum err err; /* stays */
+    char unheard[REMOTE_CALL_NAMES_SIZE_MAX]; /* of a guest */
+    enum err err;                             /* stays */
 };
 
 static void remote_close_cursor(struct backend_cursor *generic) {
@@ -421,6 +422,7 @@ static enum err remote_fetch_page(struct cursor_remote *cursor, struct err_detai
     if (err != ERR_OK) {
         return err;
     }
+    memcpy(cursor->unheard, call->unheard, sizeof cursor->unheard);
     struct scratch swapped = cursor->page;
     cursor->page = call->answer;
     call->answer = swapped;
@@ -485,6 +487,10 @@ static enum err remote_next_capture(struct backend_cursor *generic, struct captu
     return cursor->err;
 }
 
+static const char *remote_unheard(const struct backend_cursor *generic) {
+    return ((const struct cursor_remote *)generic)->unheard;
+}
+
 static enum err remote_next_block(struct backend_cursor *generic, struct key *ret_key,
                                   struct block *ret_block, struct err_detail *detail) {
     struct cursor_remote *cursor = (struct cursor_remote *)generic;
@@ -537,6 +543,7 @@ static const struct backend_table remote_table = {
     .find_block = remote_find_block,
     .captures_open = remote_open_captures,
     .captures_next = remote_next_capture,
+    .captures_unheard = remote_unheard,
     .blocks_open = remote_open_blocks,
     .blocks_next = remote_next_block,
     .cursor_close = remote_close_cursor,
@@ -588,6 +595,7 @@ static bool remote_set_peer(struct backend_remote *backend, const struct backend
         config->connect_timeout_ms == 0 ? CONNECT_TIMEOUT_MS : (long)config->connect_timeout_ms;
     peer->answer_timeout_us =
         UINT64_C(1000) * (config->answer_timeout_ms == 0 ? ANSWER_TIMEOUT_MS : config->answer_timeout_ms);
+    peer->is_guest = config->is_guest;
     peer->clock = config->clock == NULL ? &clock_system : config->clock;
     uint32_t retry_after_ms = config->retry_after_ms == 0 ? RETRY_AFTER_MS : config->retry_after_ms;
     breaker_init(&peer->breaker, peer->clock, retry_after_ms * UINT64_C(1000));

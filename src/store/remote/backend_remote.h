@@ -24,10 +24,11 @@ enum { BACKEND_REMOTE_URL_SIZE_MAX = 1024, BACKEND_REMOTE_TOKEN_SIZE_MAX = 256 }
 
 /* 0 or NULL stands for the default in parentheses. All text is copied. */
 struct backend_remote_config {
-    const char *url;               /* of the node: "http://192.0.2.7:8080"; required */
-    const char *token;             /* of that node: what its DIR/token holds; required */
-    uint16_t volume;               /* its number on that node */
-    uint16_t number;               /* in this instance: the volume of its content keys here */
+    const char *url;   /* of the node: "http://192.0.2.7:8080"; required */
+    const char *token; /* of that node: what its DIR/token holds; required */
+    uint16_t volume;   /* its number on that node */
+    uint16_t number;   /* in this instance: the volume of its content keys here */
+    bool is_guest;     /* its walks name those that did not answer: such errors are passed on as they are */
     uint32_t connect_timeout_ms;   /* (3,000) */
     uint32_t answer_timeout_ms;    /* (30,000) without a byte from the server */
     uint32_t retry_after_ms;       /* (5,000) */

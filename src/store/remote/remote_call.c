@@ -54,6 +54,11 @@ static size_t receive_header(char *data, size_t unit, size_t count, void *contex
     if (line.size > name.size && bytes_starts_with_ignore_case(line, name)) {
         call->is_answer_packed = bytes_equal(bytes_trim(bytes_skip(line, name.size)), BYTES("zstd"));
     }
+    struct bytes partial = BYTES("X-Mnemon-Partial:");
+    if (line.size > partial.size && bytes_starts_with_ignore_case(line, partial)) {
+        struct bytes names = bytes_trim(bytes_skip(line, partial.size));
+        snprintf(call->unheard, sizeof call->unheard, "%.*s", BYTES_ARG(names));
+    }
     note_moved(call, line.size);
     return line.size;
 }
@@ -153,6 +158,7 @@ enum err remote_call_begin(struct remote_call *call, CURLM *multi, const char *m
     call->answer.size_max = answer_size_max < ERROR_ANSWER_SIZE_MAX ? ERROR_ANSWER_SIZE_MAX : answer_size_max;
     call->sent_size = 0;
     call->is_answer_packed = false;
+    call->unheard[0] = '\0';
     call->is_over = false;
     call->err = ERR_OK;
     call->began_us = call->moved_us = clock_monotonic_us(peer->clock);
@@ -253,7 +259,9 @@ static enum err read_refusal(const struct remote_call *call, long status, struct
     if (name != NULL && text != NULL) {
         err = err_of_name(name);
     }
-    if (err != ERR_OK) {
+    if (err != ERR_OK && call->peer->is_guest) {
+        err_set(detail, err, "%s", text);
+    } else if (err != ERR_OK) {
         err_set(detail, err, "%s: %.160s", call->peer->url, text);
     } else {
         err = err_set(detail, ERR_MISMATCH, "%s answers like no volume server (HTTP status %ld)",

@@ -24,6 +24,7 @@ enum {
     REMOTE_CALL_TOGETHER_SIZE_MAX = 60000, /* curl sends header and body of less than 64 KiB at once */
     REMOTE_CALL_PATH_SIZE_MAX = 192,
     REMOTE_CALL_HEAD_SIZE_MAX = 4 << 20,
+    REMOTE_CALL_NAMES_SIZE_MAX = 768,
 };
 
 struct remote_peer {
@@ -33,6 +34,7 @@ struct remote_peer {
     long connect_timeout_ms;
     uint64_t answer_timeout_us;
     char *scratch_directory;
+    bool is_guest; /* what it refuses with is passed on as it is */
     const struct clock *clock;
     struct breaker breaker;
 };
@@ -44,7 +46,8 @@ struct remote_call {
     struct scratch body; /* and what follows it; empty if head is all */
     uint64_t sent_size;  /* of both */
     struct scratch answer;
-    bool is_answer_packed; /* one zstd frame */
+    bool is_answer_packed;                    /* one zstd frame */
+    char unheard[REMOTE_CALL_NAMES_SIZE_MAX]; /* by X-Mnemon-Partial: who did not answer the peer */
     bool is_over;
     CURLcode result; /* when it is over */
     enum err err;    /* why it was stopped on our side */
