@@ -268,8 +268,12 @@ const struct option archive_option_table[] = {
            .min = 1000000, .max = UINT64_MAX),
     OPTION(TEXT, struct archive_options, nameserver, "nameserver", "ADDRESS",
            "resolve names with this server, such as 192.0.2.1:53"),
-    OPTION(TEXT, struct archive_options, explain, "explain", "URL",
-           "fetch nothing; explain why this URL is or is not fetched, and show what is known about it"),
+    OPTION(
+        TEXT, struct archive_options, explain, "explain", "URL",
+        "fetch nothing; explain why this URL is or is not fetched, and show what is known about it; its name "
+        "is looked up, because a private address is not fetched from"),
+    OPTION(FLAG, struct archive_options, strict, "strict", NULL,
+           "exit with 1 if any URL failed, not only if none of the named URLs could be archived"),
     OPTION(FLAG, struct archive_options, quiet, "quiet", NULL, "show no progress", .letter = 'q'),
     OPTION(FLAG, struct archive_options, json, "json", NULL, "print the summary as JSON"),
     OPTION(FLAG, struct archive_options, ring, "ring", NULL,
@@ -286,6 +290,10 @@ const struct command archive_command = {
         "It is polite: it obeys robots.txt, sends a host one request at a time and pauses in between. Ctrl-C "
         "stops it cleanly; the same command then continues where it stopped. Once a site is complete, the "
         "command begins the next visit; unchanged documents are not stored again.\n\n"
+        "The summary names what could not be fetched, why, and the first such URLs; a URL whose host could "
+        "not "
+        "be reached is remembered as that, and the calendar shows it. The exit status is 1 if none of the "
+        "named URLs could be archived, and with --strict if any URL failed.\n\n"
         "A user and password in a URL (https://USER:PASSWORD@example.org/) are sent to that scheme, host and "
         "port only, and stored nowhere: give them again to continue. Other users of this computer may see "
         "the command line; --seeds - reads the URL from standard input instead. What is fetched with them "

@@ -38,6 +38,7 @@ struct archive_options {
     bool no_sitemaps;
     bool forms;
     bool guesses;
+    bool strict;
     bool quiet;
     bool json;
     bool ring; /* of "mnemon job" only */

@@ -5,6 +5,9 @@
 #include "crawl/engine/tally.h"
 #include "crawl/rules/robots.h"
 #include "crawl/rules/trap.h"
+#include "net/dns.h"
+#include "net/reach.h"
+#include "run/loop.h"
 #include "store/instance/query.h"
 
 enum { PATH_MAX_SIZE = DATA_PATH_SIZE_MAX + 64, SENTENCE_SIZE_MAX = 4096 };
@@ -118,6 +121,90 @@ static void explain_robots(struct explanation *explanation) {
     }
 }
 
+/* ---- the address ---- */
+
+struct lookup {
+    struct dns_answer answer;
+    bool is_answered;
+};
+
+static void on_name(void *context, const struct dns_answer *answer) {
+    struct lookup *lookup = context;
+    lookup->answer = *answer;
+    lookup->is_answered = true;
+}
+
+/* As the crawler would look it up. */
+static enum err look_up(const struct explanation *explanation, struct bytes name,
+                        struct dns_answer *ret_answer) {
+    struct lookup lookup = {.is_answered = false};
+    struct dns_question question = {0};
+    struct loop loop;
+    struct dns *dns = NULL;
+    enum err err = loop_init(&loop, 0);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct dns_config config = {.loop = &loop.uv,
+                                .nameservers = explanation->options->nameserver,
+                                .timeout_us = explanation->options->timeout_us};
+    err = dns_new(&config, &dns, NULL);
+    if (err == ERR_OK) {
+        const struct dns_answer *known = dns_ask(dns, name, &question, on_name, &lookup);
+        if (known != NULL) {
+            on_name(&lookup, known);
+        }
+        while (!lookup.is_answered) {
+            uv_run(&loop.uv, UV_RUN_ONCE);
+        }
+        dns_free(dns);
+        *ret_answer = lookup.answer;
+        err = lookup.answer.err;
+    }
+    loop_stop(&loop, NULL, NULL);
+    return err;
+}
+
+static enum err find_addresses(const struct explanation *explanation, struct dns_answer *ret_answer) {
+    const struct url *url = &explanation->url;
+    if (url->host_type != URL_HOST_IPV4 && url->host_type != URL_HOST_IPV6) {
+        return look_up(explanation, url_host(url), ret_answer);
+    }
+    *ret_answer = (struct dns_answer){.count = 1};
+    return address_parse(url_host(url), 1, &ret_answer->addresses[0]) ? ERR_OK : ERR_INVALID;
+}
+
+/* A private address is refused before anything is sent; whether a public one answers, only asking it tells.
+ */
+static void explain_address(struct explanation *explanation) {
+    struct dns_answer answer = {0};
+    char text[ADDRESS_TEXT_SIZE_MAX] = "";
+    char sentence[SENTENCE_SIZE_MAX];
+    if (explanation->options->proxy != NULL) {
+        say(explanation, "address", true, "the proxy resolves it");
+        return;
+    }
+    enum err err = find_addresses(explanation, &answer);
+    const char *refusal = NULL;
+    bool is_good = false;
+    for (size_t i = 0; i < answer.count && err == ERR_OK && !is_good; i++) {
+        refusal = explanation->options->allow_private ? NULL : reach_refusal(&answer.addresses[i]);
+        address_format(&answer.addresses[i], text);
+        *strrchr(text, ':') = '\0';
+        is_good = refusal == NULL;
+    }
+    if (err != ERR_OK) {
+        snprintf(sentence, sizeof sentence, "%s",
+                 err == ERR_NOT_FOUND ? "there is no host of that name" : "its name could not be resolved");
+    } else if (!is_good) {
+        snprintf(sentence, sizeof sentence, "%s is %s; --allow-private fetches from it", text, refusal);
+    } else {
+        snprintf(sentence, sizeof sentence, "%s", text);
+    }
+    say(explanation, "address", is_good, sentence);
+    explanation->is_fetched = explanation->is_fetched && is_good;
+}
+
 static void put_entry(const struct explanation *explanation, const struct frontier_entry *entry) {
     FILE *out = explanation->cli->out;
     char time[UTC_DIGITS_SIZE];
@@ -186,8 +273,9 @@ int archive_explain(struct cli *cli, const struct archive_options *options, stru
     explain_scope(&explanation);
     explain_traps(&explanation);
     explain_robots(&explanation);
+    explain_address(&explanation);
     err = explain_frontier(&explanation, &detail);
-    fprintf(cli->out, "%-9s %s\n", "fetched", explanation.is_fetched ? "yes" : "no");
+    fprintf(cli->out, "%-9s %s\n", "fetched", explanation.is_fetched ? "yes, if the host answers" : "no");
     url_done(&explanation.url);
     return err == ERR_OK ? CLI_DONE : cli_fail(cli, "%s", err_detail_text(&detail, err));
 }

@@ -201,6 +201,27 @@ static void tell_unauthorized(const struct run *run) {
             (uintmax_t)count);
 }
 
+/*
+ * Nothing that was asked for is in the archive: a script must see that without reading the summary. A run
+ * that was stopped, or had nothing to do, has not failed.
+ */
+static int judge(const struct run *run) {
+    const struct tally *tally = &run->campaign->tally;
+    const struct tally_failure *first = &tally->failures[0];
+    if (run->campaign->state == CAMPAIGN_ENDED && tally->seeds_failed_count > 0 &&
+        tally->seeds_done_count == 0) {
+        bool is_private = first->reason == TALLY_FAILED - ERR_PERMISSION;
+        return cli_fail(run->cli, "nothing could be archived: %s: %s%s%s%s%s", first->examples[0],
+                        tally_reason_text(first->reason), first->why[0] != '\0' ? " (" : "", first->why,
+                        first->why[0] != '\0' ? ")" : "",
+                        is_private ? "; --allow-private fetches from it" : "");
+    }
+    if (run->options->strict && tally->failed_count > 0) {
+        return cli_fail(run->cli, "%ju URLs failed", (uintmax_t)tally->failed_count);
+    }
+    return CLI_DONE;
+}
+
 static enum err open_crawler(struct run *run, struct data *data, const char *scratch_directory,
                              const char *const *headers, struct err_detail *detail) {
     const struct archive_options *options = run->options;
@@ -258,6 +279,7 @@ int archive_run(struct cli *cli, const struct archive_options *options, const st
     const char *headers[OPTION_LIST_COUNT_MAX + 1] = {0};
     memcpy(headers, options->headers.items, options->headers.count * sizeof *headers);
     struct err_detail detail = {0};
+    int status = CLI_DONE;
     fetch_raise_descriptors_limit();
     signal(SIGPIPE, SIG_IGN);
     enum err err = loop_init(&run.loop, 0);
@@ -271,6 +293,7 @@ int archive_run(struct cli *cli, const struct archive_options *options, const st
         end_trips(&run);
         print_summary(&run);
         tell_unauthorized(&run);
+        status = judge(&run);
         if (jobs_write_state(campaign) != ERR_OK) {
             fprintf(cli->err, "mnemon: the state of %s could not be written\n", campaign->name);
         }
@@ -284,5 +307,5 @@ int archive_run(struct cli *cli, const struct archive_options *options, const st
     if (err == ERR_BUSY) {
         return cli_fail(cli, "this job is running in another process: %s", campaign->name);
     }
-    return err == ERR_OK ? CLI_DONE : cli_fail(cli, "%s", err_detail_text(&detail, err));
+    return err == ERR_OK ? status : cli_fail(cli, "%s", err_detail_text(&detail, err));
 }

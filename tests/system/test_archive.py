@@ -40,9 +40,9 @@ def data(tmp_path, monkeypatch):
 def archive(mnemon, data):
     """Run `mnemon archive` without pauses; the summary, and what it printed."""
 
-    def run(*arguments, delay="0"):
+    def run(*arguments, delay="0", status=0):
         done = mnemon("archive", *arguments, "--allow-private", "--delay", delay, "--json", "--quiet")
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == status, done.stderr
         return json.loads(done.stdout)
 
     return run
@@ -54,8 +54,9 @@ def page(*links, title="page", extra=""):
 
 
 def captures(mnemon, text="*"):
+    """Without what is kept of URLs that could not be fetched."""
     lines = mnemon("list", text).stdout.splitlines()
-    return [json.loads(line.split(" ", 2)[2]) for line in lines]
+    return [json.loads(line.split(" ", 2)[2]) for line in lines if not line.startswith("urn:fetch-failure:")]
 
 
 def urls(mnemon):
@@ -126,9 +127,10 @@ def test_nothing_is_fetched_where_robots_txt_fails(archive, site, mnemon):
     web = site()
     web.put("/robots.txt", "x", status=500, validates=False)
     web.put("/", page("/a"))
-    summary = archive(web.url("/"), "--limit-time", "20 s")
+    summary = archive(web.url("/"), "--limit-time", "20 s", status=1)
     assert not web.asked("/") and web.asked("/robots.txt") >= 2
     assert summary["stored"] == 0 and summary["failed"] == 1
+    assert [(row["reason"], row["why"]) for row in summary["reasons"]] == [("no_robots", "status 500")]
 
 
 def test_a_robots_txt_that_is_refused_for_now_is_asked_for_again(archive, site):
@@ -424,7 +426,7 @@ def test_private_addresses_are_refused_unless_allowed(mnemon, data, site):
     web = site()
     web.put("/", page())
     done = mnemon("archive", web.url("/"), "--json", "-q")
-    assert done.returncode == 0
+    assert done.returncode == 1 and "--allow-private" in done.stderr
     assert json.loads(done.stdout)["failed"] == 1 and not web.asked()
 
 
@@ -433,7 +435,7 @@ def test_explain(mnemon, archive, site):
     small_site(web)
     web.put("/c", page("/private/x"))
     archive(web.url("/"))
-    seen = mnemon("archive", web.url("/"), "--explain", web.url("/a")).stdout
+    seen = mnemon("archive", web.url("/"), "--explain", web.url("/a"), "--allow-private").stdout
     assert "fetched   yes" in seen and "status 200" in seen
     denied = mnemon("archive", web.url("/"), "--explain", web.url("/private/x")).stdout
     assert "Disallow: /private" in denied and denied.endswith("fetched   no\n")

@@ -66,7 +66,7 @@ def test_names_that_change_to_private_addresses_lead_nowhere(mnemon, data, site)
     for name in ["moves.example", "inside.example"]:
         done = mnemon("archive", f"http://{name}:{port}/", "--nameserver", names.address, "--timeout", "500 ms",
                       "--json", "-q", "--ignore-robots", "--delay", "0")
-        assert done.returncode == 0 and json.loads(done.stdout)["failed"] == 1
+        assert done.returncode == 1 and json.loads(done.stdout)["failed"] == 1
     names.stop()
     assert not web.asked()
 
@@ -142,7 +142,7 @@ def test_a_bad_certificate_is_recorded_and_refused_on_request(mnemon, archive, t
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
     server = BadServer("127.0.4.1", context=context)
-    refused = archive(server.origin + "/ok", "--scope", "page", "--ignore-robots", "--refuse-bad-certificates")
+    refused = archive(server.origin + "/ok", "--scope", "page", "--ignore-robots", "--refuse-bad-certificates", status=1)
     assert refused["stored"] == 0 and refused["failed"] == 1
     taken = archive(server.origin + "/ok", "--scope", "page", "--ignore-robots", "--depth", "1")
     server.stop()

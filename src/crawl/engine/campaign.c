@@ -294,6 +294,10 @@ void campaign_name_sitemap(struct campaign *campaign, struct bytes url) {
     pthread_rwlock_unlock(&campaign->scope_lock);
 }
 
+bool campaign_is_seed(struct campaign *campaign, const struct frontier_url *url) {
+    return url->depth == 0 && !campaign_is_sitemap(campaign, url->url);
+}
+
 bool campaign_is_sitemap(struct campaign *campaign, struct bytes url) {
     uint64_t fingerprint = map_hash(url, campaign->hash_seed);
     pthread_rwlock_rdlock(&campaign->scope_lock);

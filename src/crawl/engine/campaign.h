@@ -98,6 +98,9 @@ bool campaign_check(struct campaign *campaign, const struct url *url, enum scope
 /* A seed led there: what lies there is in scope from now on. */
 void campaign_add_seed(struct campaign *campaign, struct bytes url);
 
+/* Is it one of the job's own seeds? Sitemaps come with them, and are none. */
+bool campaign_is_seed(struct campaign *campaign, const struct frontier_url *url);
+
 /* Any thread: this URL is a sitemap, whatever it looks like; and was it called so? */
 void campaign_name_sitemap(struct campaign *campaign, struct bytes url);
 bool campaign_is_sitemap(struct campaign *campaign, struct bytes url);

@@ -99,6 +99,7 @@ void crawler_end_request(struct crawler *crawler, const struct trip *trip) {
     if (result->err == ERR_CANCELLED) {
         return;
     }
+    crawler_note_failure(host, result);
     struct address address;
     if (address_parse(bytes_of_string(result->ip), 1, &address)) {
         memcpy(host->ip, address.ip, sizeof host->ip);
@@ -111,6 +112,13 @@ void crawler_end_request(struct crawler *crawler, const struct trip *trip) {
             crawler_check_lease(crawler, host);
             return;
         }
+    }
+    bool was_asked =
+        result->err != ERR_PERMISSION && (result->err != ERR_NOT_FOUND || result->is_worth_retry);
+    if (!was_asked) { /* nothing was sent: there is nobody to be patient with */
+        hosts_queue(&crawler->hosts, host, crawler_now_us(crawler));
+        crawler_check_lease(crawler, host);
+        return;
     }
     struct pace_answer answer = {
         .status = result->err == ERR_OK ? result->status : 0,
@@ -148,7 +156,12 @@ static void crawler_fail(struct crawler *crawler, struct trip *trip) {
     } else if (result->is_worth_retry && url->tries + 1 < CRAWLER_TRIES_MAX) {
         state = FRONTIER_RETRY;
     }
-    crawler_give_up(crawler, campaign, url, state, (uint8_t)(TALLY_FAILED - (int)result->err));
+    if (state == FRONTIER_FAILED) {
+        crawler_fail_url(crawler, trip->host, campaign, url, trip->host->failure_reason,
+                         trip->host->failure_why);
+    } else {
+        crawler_give_up(crawler, campaign, url, state, trip->host->failure_reason);
+    }
     crawler_return_trip(crawler, trip);
 }
 
@@ -271,10 +284,12 @@ static enum turn fetch(struct crawler *crawler, struct host *host, struct campai
     }
     switch (permission) {
     case CRAWLER_DENIED:
-        crawler_give_up(crawler, campaign, url, FRONTIER_CUT, TALLY_ROBOTS);
+        crawler_fail_url(crawler, host, campaign, url, TALLY_ROBOTS, NULL);
         return TURN_FREE;
     case CRAWLER_NO_ROBOTS:
-        crawler_give_up(crawler, campaign, url, FRONTIER_FAILED, TALLY_NO_ROBOTS);
+        crawler_fail_url(crawler, host, campaign, url,
+                         host->failure_reason != TALLY_NONE ? host->failure_reason : TALLY_NO_ROBOTS,
+                         host->failure_why);
         return TURN_FREE;
     case CRAWLER_MUST_ASK:
         crawler_fetch_robots(crawler, host, campaign, &crawler->url);
@@ -302,18 +317,19 @@ static enum turn take_turn(struct crawler *crawler, struct host *host) {
     }
     /* Frontiers of older versions have URLs with passwords: such are neither fetched nor handed on. */
     if (url_parse(&crawler->url, url->url, NULL, NULL) != ERR_OK || url_has_userinfo(&crawler->url)) {
-        crawler_give_up(crawler, campaign, url, FRONTIER_FAILED, (uint8_t)(TALLY_FAILED - ERR_INVALID));
+        crawler_fail_url(crawler, host, campaign, url, (uint8_t)(TALLY_FAILED - ERR_INVALID),
+                         "no URL to fetch");
         return TURN_FREE;
     }
     if (crawler_hand_on(campaign, url)) {
         return TURN_FREE;
     }
     if (pace_is_dead(&host->pace)) {
-        crawler_give_up(crawler, campaign, url, FRONTIER_FAILED, TALLY_HOST_DEAD);
+        crawler_fail_url(crawler, host, campaign, url, TALLY_HOST_DEAD, host->failure_why);
         return TURN_FREE;
     }
     if (crawler_is_barred(crawler, host) && crawler_bars_private(crawler, campaign)) {
-        crawler_give_up(crawler, campaign, url, FRONTIER_FAILED, (uint8_t)(TALLY_FAILED - ERR_PERMISSION));
+        crawler_fail_url(crawler, host, campaign, url, (uint8_t)(TALLY_FAILED - ERR_PERMISSION), NULL);
         return TURN_FREE;
     }
     if (url->is_doubtful) {

@@ -110,6 +110,7 @@ static void count(struct trip *trip) {
     const struct fetch_result *result = trip->result;
     const struct stored *stored = &trip->stored;
     tally->done_count++;
+    tally->seeds_done_count += campaign_is_seed(trip->campaign, trip->url);
     tally->patterns_limited_count =
         pattern_list_limited(&trip->campaign->include) + pattern_list_limited(&trip->campaign->exclude);
     trip->crawler->done_count++;
@@ -204,10 +205,11 @@ void crawler_finish_trip(struct crawler *crawler, struct trip *trip) {
         crawler->disk_err = trip->err;
         trip->next = crawler->parked;
         crawler->parked = trip;
-    } else if (trip->kind == TRIP_ROBOTS) {
+    } else if (trip->kind == TRIP_ROBOTS || trip->kind == TRIP_FAILURE) {
         crawler_return_trip(crawler, trip);
     } else if (trip->err != ERR_OK) {
-        crawler_give_up(crawler, trip->campaign, trip->url, FRONTIER_FAILED, TALLY_NOT_STORED);
+        crawler_fail_url(crawler, trip->host, trip->campaign, trip->url, TALLY_NOT_STORED,
+                         err_text(trip->err));
         crawler_return_trip(crawler, trip);
     } else if (trip->kind == TRIP_LOOK) {
         finish_look(crawler, trip);

@@ -1,5 +1,7 @@
 #include "crawl/engine/crawler_state.h"
 
+#include <stdio.h>
+
 #include "warc/content.h"
 
 enum {
@@ -100,7 +102,9 @@ static void robots_learn(struct crawler *crawler, struct trip *trip) {
     if (result->err == ERR_PERMISSION && crawler_bars_private(crawler, trip->campaign)) {
         crawler_bar(crawler, host, known);
     }
-    bool is_last_try = ++known->tries_count >= TRIES_MAX || pace_is_dead(&host->pace) || known->is_barred;
+    bool is_hopeless = result->err != ERR_OK && !result->is_worth_retry; /* no such name, a private address */
+    bool is_last_try =
+        ++known->tries_count >= TRIES_MAX || pace_is_dead(&host->pace) || known->is_barred || is_hopeless;
     robots_done(&known->robots);
     robots_init(&known->robots, policy == ROBOTS_OBEY ? ROBOTS_ALLOW_NOTHING : policy);
     known->is_unreachable = false;
@@ -120,6 +124,9 @@ static void robots_learn(struct crawler *crawler, struct trip *trip) {
     known->until_us = now_us + ROBOTS_AGE_MAX_US;
     if (policy == ROBOTS_ALLOW_NOTHING) {
         known->is_unreachable = true;
+        if (status != 0) {
+            snprintf(host->failure_why, sizeof host->failure_why, "status %u", status);
+        }
         known->until_us = now_us + (int64_t)RETRY_AFTER_S * 1000000;
         return;
     }

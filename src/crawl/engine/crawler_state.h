@@ -134,4 +134,14 @@ void crawler_tell_outgoing(struct campaign *campaign);
 void crawler_give_up(struct crawler *crawler, struct campaign *campaign, struct frontier_url *take_url,
                      enum frontier_state state, uint8_t reason);
 
+/*
+ * crawler_failure.c: a URL that will not be stored in this visit, for a reason that is counted and told. A
+ * failure of the host is kept as a record of its own. why may be NULL.
+ */
+void crawler_fail_url(struct crawler *crawler, struct host *host, struct campaign *campaign,
+                      struct frontier_url *take_url, uint8_t reason, const char *why);
+
+/* What the last request to the host says about it. */
+void crawler_note_failure(struct host *host, const struct fetch_result *result);
+
 #endif

@@ -581,12 +581,28 @@ static void harvest_run_response(struct harvest *harvest, struct trip *trip) {
     harvest_store(harvest, &document, &own_sum);
 }
 
+/* That there was no response: a resource under a URI of its own, so that nobody takes it for the page. */
+static void harvest_run_failure(struct harvest *harvest, struct trip *trip) {
+    struct document_sum sum = {.size = trip->failure.size};
+    struct document document = {
+        .url = buf_bytes(&trip->address),
+        .time_us = trip->failed_us,
+        .body = buf_bytes(&trip->failure),
+        .content_type = BYTES("application/warc-fields"),
+        .sum = &sum,
+    };
+    sha256_digest(&harvest->sha256, document.body, sum.digest);
+    harvest_store(harvest, &document, &sum);
+}
+
 /* ---- one trip ---- */
 
 void harvest_run(struct harvest *harvest, struct trip *trip) {
     harvest->trip = trip;
     if (trip->kind == TRIP_LOOK) {
         harvest_run_look(harvest, trip);
+    } else if (trip->kind == TRIP_FAILURE) {
+        harvest_run_failure(harvest, trip);
     } else {
         harvest_run_response(harvest, trip);
     }

@@ -11,6 +11,7 @@
 
 #include "base/heap.h"
 #include "base/map.h"
+#include "crawl/engine/tally.h"
 #include "crawl/frontier/frontier.h"
 #include "crawl/rules/permit.h"
 #include "crawl/rules/trap.h"
@@ -67,6 +68,8 @@ struct host {
     uint8_t ip[16];
     bool has_ip;            /* of the last answer */
     bool is_busy;           /* a request is under way */
+    uint8_t failure_reason; /* why there was no answer to the last request; TALLY_NONE: there was one */
+    char failure_why[TALLY_WHY_SIZE_MAX]; /* in more words */
     uint64_t barred_us;     /* until then, jobs that may not reach private addresses need not try */
     uint64_t tie;           /* of its entry in the heap; 0: it has none */
     uint64_t at_us;         /* of that entry */

@@ -8,7 +8,16 @@
 #include "crawl/rules/scope.h"
 #include "crawl/rules/trap.h"
 
-enum { TALLY_STATUSES_MAX = 1000, TALLY_TYPES_MAX = 64, TALLY_TYPE_SIZE_MAX = 64, TALLY_ERRORS_MAX = 32 };
+enum {
+    TALLY_STATUSES_MAX = 1000,
+    TALLY_TYPES_MAX = 64,
+    TALLY_TYPE_SIZE_MAX = 64,
+    TALLY_ERRORS_MAX = 32,
+    TALLY_REASONS_MAX = 24, /* more than there are */
+    TALLY_EXAMPLES_MAX = 3,
+    TALLY_EXAMPLE_SIZE_MAX = 256, /* a longer URL is cut */
+    TALLY_WHY_SIZE_MAX = 128,
+};
 
 struct tally_type {
     char name[TALLY_TYPE_SIZE_MAX];
@@ -23,7 +32,17 @@ enum tally_reason {
     TALLY_NO_ROBOTS,   /* robots.txt cannot be had */
     TALLY_HOST_DEAD,   /* too many failed connections in a row */
     TALLY_NOT_STORED,  /* the archive refused it */
+    TALLY_TLS,         /* no TLS, or a certificate that is refused */
     TALLY_FAILED = 64, /* and above: this plus -enum err of the fetch */
+};
+
+/* URLs that failed, or were left out, for one reason. */
+struct tally_failure {
+    uint8_t reason;
+    uint64_t count;
+    char why[TALLY_WHY_SIZE_MAX]; /* of the first, in more words; may be empty */
+    char examples[TALLY_EXAMPLES_MAX][TALLY_EXAMPLE_SIZE_MAX];
+    size_t examples_count;
 };
 
 struct tally {
@@ -48,12 +67,20 @@ struct tally {
     uint64_t out_of_scope_count;
     struct tally_type types[TALLY_TYPES_MAX]; /* the last is "other" where there are more */
     size_t types_count;
+    struct tally_failure failures[TALLY_REASONS_MAX];
+    size_t failures_count;
+    uint64_t seeds_done_count;   /* of this run */
+    uint64_t seeds_failed_count; /* by robots.txt too */
 };
 
 void tally_count_type(struct tally *tally, const char *mime, uint64_t size);
 
-/* What a reason byte of the frontier means: "robots.txt does not allow it". */
+/* why may be NULL. */
+void tally_count_failure(struct tally *tally, uint8_t reason, struct bytes url, const char *why);
+
+/* What a reason byte of the frontier means: "robots.txt does not allow it"; and its name for programs. */
 const char *tally_reason_text(uint8_t reason);
+const char *tally_reason_name(uint8_t reason);
 
 /* For people, several lines; and as the members of a JSON object without its braces. */
 void tally_put_summary(const struct tally *tally, uint64_t elapsed_us, struct buf *out);

@@ -21,14 +21,15 @@
 struct campaign;
 struct host;
 
-enum { TRIP_MIME_SIZE_MAX = 64, TRIP_LINKS_SIZE_MAX = 8 << 20 };
+enum { TRIP_MIME_SIZE_MAX = 64, TRIP_FAILURE_SIZE_MAX = 1024, TRIP_LINKS_SIZE_MAX = 8 << 20 };
 
 /* What the trip is for. */
 enum trip_kind {
-    TRIP_PAGE,   /* a URL of the frontier */
-    TRIP_ROBOTS, /* a robots.txt; url is NULL */
-    TRIP_LOOK,   /* was a doubtful URL stored before a crash, or by another node? nothing is fetched, unless
-                    it was not */
+    TRIP_PAGE,    /* a URL of the frontier */
+    TRIP_ROBOTS,  /* a robots.txt; url is NULL */
+    TRIP_FAILURE, /* that a URL could not be fetched is kept; url and result are NULL */
+    TRIP_LOOK,    /* was a doubtful URL stored before a crash, or by another node? nothing is fetched, unless
+                     it was not */
 };
 
 struct trip {
@@ -42,6 +43,8 @@ struct trip {
     enum trip_kind kind;
     struct frontier_url *url;
     struct buf address; /* the URL that is fetched, of any kind of trip */
+    struct buf failure; /* of TRIP_FAILURE: the block of its record */
+    int64_t failed_us;
     bool is_https;
     uint8_t redirects_count;     /* of a robots.txt */
     struct fetch_result *result; /* NULL before */

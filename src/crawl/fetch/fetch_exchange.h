@@ -70,6 +70,7 @@ struct fetch_result {
     enum err err; /* ERR_OK: a response with a whole head arrived. Else why not, and detail says it */
     struct err_detail detail;
     bool is_worth_retry; /* of a failure: a later try may go better */
+    bool is_tls_failure; /* there was a connection, but no TLS on it, or none that is trusted */
     enum fetch_end end;
     struct buf request;  /* as sent, but without Authorization and Proxy-Authorization */
     struct buf head;     /* of the final response, as received, with its empty line */

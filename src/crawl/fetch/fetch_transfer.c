@@ -76,6 +76,7 @@ static void judge_bad_certificate(struct fetch_transfer *transfer, const char *t
         text = transfer->result->tls_reason;
     }
     fetch_transfer_fail(transfer, ERR_REFUSED, false, "bad certificate: %s", text);
+    transfer->result->is_tls_failure = true;
 }
 
 /* A callback of ours has ended it. */
@@ -134,6 +135,7 @@ static void judge_failure(struct fetch_transfer *transfer, CURLcode code) {
         fetch_transfer_fail(transfer, ERR_INVALID, false, "the answer is not an HTTP response");
     } else {
         fetch_transfer_fail(transfer, err, err != ERR_INVALID, "%s", text);
+        transfer->result->is_tls_failure = code == CURLE_SSL_CONNECT_ERROR;
     }
 }
 

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/utc.h"
 #include "replay/pages/pages.h"
+#include "replay/pages/pages_failures.h"
 #include "replay/pages/pages_kit.h"
 
 enum { SPARK_HEIGHT = 24, YEARS_SHOWN_MAX = 60 };
@@ -58,6 +59,7 @@ struct calendar {
     struct calendar_day days[CALENDAR_DAYS_COUNT];
     struct calendar_entry *entries; /* the newest first */
     size_t entries_count;
+    struct pages_failures failures; /* when there was no answer */
 };
 
 /* ---- reading ---- */
@@ -152,6 +154,7 @@ static enum err walk_captures(struct calendar *calendar, struct archive_walk *wa
 
 static void calendar_free(struct calendar *calendar) {
     buf_done(&calendar->url);
+    pages_failures_done(&calendar->failures);
     free(calendar->entries);
     free(calendar);
 }
@@ -170,6 +173,7 @@ static enum err calendar_read(struct archive_reader *reader, const struct archiv
         return ERR_MEMORY;
     }
     buf_init(&calendar->url, INDEX_URL_SIZE_MAX);
+    pages_failures_init(&calendar->failures);
     calendar->is_range = range->from_us != INT64_MIN || range->to_us != INT64_MAX;
     calendar->year = year > 0 && year <= 9999 ? year : 0;
     calendar->entries = calloc(CALENDAR_ENTRIES_MAX, sizeof *calendar->entries);
@@ -186,6 +190,7 @@ static enum err calendar_read(struct archive_reader *reader, const struct archiv
         calendar_free(calendar);
         return err;
     }
+    pages_failures_read(&calendar->failures, reader, range);
     *ret_calendar = calendar;
     return ERR_OK;
 }
@@ -313,10 +318,30 @@ static void put_several(struct sheet *sheet, const struct calendar *calendar, co
     sheet_html(sheet, "</ul></div></details>");
 }
 
+/* The newest of a day; NULL: none. */
+static const struct pages_failure *find_failure(const struct calendar *calendar, unsigned month,
+                                                unsigned number) {
+    for (size_t i = 0; i < calendar->failures.count; i++) {
+        struct utc utc;
+        utc_split(calendar->failures.items[i].time_us, &utc);
+        if (utc.year == calendar->year && utc.month == month && utc.day == number) {
+            return &calendar->failures.items[i];
+        }
+    }
+    return NULL;
+}
+
 static void put_day(struct sheet *sheet, const struct calendar *calendar, unsigned month, unsigned number) {
     const struct calendar_day *day = &calendar->days[calendar_slot(month, number)];
     sheet_html(sheet, "<td>");
-    if (day->count == 0) {
+    const struct pages_failure *failure = find_failure(calendar, month, number);
+    if (day->count == 0 && failure != NULL) {
+        sheet_html(sheet, "<a class=\"day down\" href=\"");
+        pages_failures_put_link(sheet, &calendar->failures, failure);
+        sheet_format(sheet,
+                     "\" title=\"could not be fetched\" aria-label=\"%u %s: could not be fetched\">%u</a>",
+                     number, sheet_months[month - 1], number);
+    } else if (day->count == 0) {
         sheet_format(sheet, "%u", number);
     } else if (day->count == 1) {
         put_single(sheet, calendar, day, month, number);
@@ -360,7 +385,8 @@ static void put_legend(struct sheet *sheet) {
                       "<li><span class=\"day level-3\">3</span>5 to 19"
                       "<li><span class=\"day level-4\">4</span>20 and more"
                       "<li><span class=\"day level-1 moved\">5</span>only redirects"
-                      "<li><span class=\"day level-1 failed\">6</span>only errors</ul>\n");
+                      "<li><span class=\"day level-1 failed\">6</span>only errors"
+                      "<li><span class=\"day down\">7</span>could not be fetched</ul>\n");
 }
 
 /* ---- the page ---- */
@@ -424,12 +450,19 @@ static void calendar_put_page(struct sheet *sheet, const struct calendar *calend
     for (unsigned month = 1; month <= 12; month++) {
         put_month(sheet, calendar, month);
     }
-    sheet_html(sheet, "</div>\n<h2>More</h2>\n");
+    sheet_html(sheet, "</div>\n");
+    pages_failures_put(sheet, &calendar->failures);
+    sheet_html(sheet, "<h2>More</h2>\n");
     put_actions(sheet, calendar);
 }
 
-static void calendar_answer_missing(struct replay *replay, struct http_request *request, struct bytes url) {
+static void calendar_answer_missing(struct replay *replay, struct http_request *request,
+                                    struct archive_reader *reader, const struct archive_range *range) {
+    struct bytes url = range->url;
     struct sheet sheet;
+    struct pages_failures failures;
+    pages_failures_init(&failures);
+    pages_failures_read(&failures, reader, range);
     sheet_begin_bare(&sheet, replay, request, "Not in this archive", SHEET_NONE);
     FILL(&sheet,
          "<div class=error><p class=error-status>404</p><h1>Not in this archive</h1>\n"
@@ -438,6 +471,8 @@ static void calendar_answer_missing(struct replay *replay, struct http_request *
          "<a class=button href=\"/save/{url}\">Save it now</a>"
          "<a class=button href=\"/\">Look for something else</a></p></div>\n",
          {.text = url}, {.text = url}, {.text = url});
+    pages_failures_put(&sheet, &failures);
+    pages_failures_done(&failures);
     sheet_answer(&sheet, STATUS_NOT_FOUND);
 }
 
@@ -449,9 +484,11 @@ void pages_calendar(struct replay *replay, struct http_request *request, struct 
     struct archive_range range = calendar_range(url, from_us, to_us);
     enum err err = reader == NULL ? ERR_MEMORY : calendar_read(reader, &range, year, &calendar, &detail);
     pages_add_partial(request, reader);
+    if (err == ERR_NOT_FOUND) {
+        calendar_answer_missing(replay, request, reader, &range);
+    }
     archive_reader_end(reader);
     if (err == ERR_NOT_FOUND) {
-        calendar_answer_missing(replay, request, url);
         return;
     }
     if (err != ERR_OK) {
@@ -513,6 +550,7 @@ static void calendar_put_json(struct json *json, const struct calendar *calendar
     }
     json_close(json);
     json_signed(json, "year", calendar->year);
+    pages_failures_put_json(json, &calendar->failures);
     json_open_list(json, "days");
     for (unsigned month = 1; month <= 12; month++) {
         for (unsigned day = 1; day <= 31; day++) {
