@@ -21,7 +21,7 @@ function mnemonReplay(scope, page) {
   const inWindow = typeof scope.document === "object";
   const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const root = prefix.replace(/~[^/]*\/$/, ""); // the prefix may end with a key, which other replay URLs lack
-  const REPLAY = new RegExp(`^(?:${escaped(archive)})?${escaped(root)}(?:~[^/]*/)?\\d{1,14}([a-z]{2,3}_)?/+(.+)$`, "s");
+  const REPLAY = new RegExp(`^(?:${escaped(archive)})?${escaped(root)}(?:~[^/]*/)?\\d{1,14}(?:~[0-9a-f]{16})?([a-z]{2,3}_)?/+(.+)$`, "s");
   const OTHER_SCHEME = /^(?!https?:|wss?:)[a-z][a-z0-9+.-]*:/i;
   const baseGetter = inWindow && Object.getOwnPropertyDescriptor(scope.Node.prototype, "baseURI").get;
 

@@ -2,9 +2,13 @@
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/output.h"
+#include "replay/archive/stamp.h"
 #include "store/instance/absent.h"
 #include "store/instance/query.h"
 #include "store/instance/record.h"
+#include "web/url/likeness.h"
+
+enum { SECOND_US = 1000000 };
 
 struct get_options {
     const char *data;
@@ -75,9 +79,34 @@ static int read_capture(struct getter *getter, struct data *data) {
     return status;
 }
 
-static int find_and_read(struct getter *getter, struct query *query, struct data *data, int64_t time_us) {
+/* The capture of that second and id. */
+static enum err find_id(struct query *query, struct stamp stamp, struct capture *ret_capture) {
+    query->from_us = stamp.time_us;
+    query->to_us = stamp.time_us + SECOND_US - 1;
+    enum err err;
+    do {
+        err = query_next(query, ret_capture);
+    } while (err == ERR_OK && capture_id(ret_capture) != stamp.id);
+    return err;
+}
+
+/* A capture of another URL with the same SURT stands in for what the archive does not have: say so. */
+static void say_if_other(const struct getter *getter) {
+    struct likeness likeness;
+    likeness_init(&likeness);
+    if (likeness_ask(&likeness, bytes_of_string(getter->url)) == ERR_OK &&
+        likeness_of(&likeness, getter->capture.url) != LIKENESS_SAME) {
+        fprintf(getter->cli->err, "mnemon: in place of %s, which the archive does not have: %.*s\n",
+                getter->url, BYTES_ARG(getter->capture.url));
+    }
+    likeness_done(&likeness);
+}
+
+static int find_and_read(struct getter *getter, struct query *query, struct data *data, struct stamp stamp) {
     query_start(query, data->session);
-    enum err err = query_closest(query, bytes_of_string(getter->url), time_us, &getter->capture);
+    enum err err = stamp.id != 0
+                       ? find_id(query, stamp, &getter->capture)
+                       : query_closest(query, bytes_of_string(getter->url), stamp.time_us, &getter->capture);
     const struct absent *absent = data_absent(data);
     if (err == ERR_NOT_FOUND && absent->is_any) {
         return cli_fail(getter->cli, "no capture of %s was found, but %s did not answer and may hold one",
@@ -90,14 +119,19 @@ static int find_and_read(struct getter *getter, struct query *query, struct data
     if (err != ERR_OK) {
         return cli_fail(getter->cli, "the index cannot be read: %s", err_text(err));
     }
+    if (stamp.id == 0) {
+        say_if_other(getter);
+    }
     return read_capture(getter, data);
 }
 
 static int get_run(struct cli *cli, const void *values) {
     const struct get_options *options = values;
     struct getter getter = {.cli = cli, .options = options, .url = cli->arguments[0]};
-    int64_t time_us = INT64_MAX; /* the newest is the closest to the end of time */
-    if (options->at != NULL && !utc_parse_digits(bytes_of_string(options->at), false, &time_us)) {
+    struct stamp stamp = {.time_us = INT64_MAX}; /* the newest is the closest to the end of time */
+    struct bytes at = bytes_of_string(options->at != NULL ? options->at : "");
+    stamp.id = stamp_take_id(&at);
+    if (options->at != NULL && !utc_parse_digits(at, false, &stamp.time_us)) {
         return cli_usage(cli, &get_command,
                          "--at: \"%s\" is not a time; write 1 to 14 digits, such as 20260102030405",
                          options->at);
@@ -115,7 +149,7 @@ static int get_run(struct cli *cli, const void *values) {
         query_done(&query);
         return status;
     }
-    status = find_and_read(&getter, &query, &data, time_us);
+    status = find_and_read(&getter, &query, &data, stamp);
     query_done(&query);
     data_close(&data);
     return status;
@@ -124,7 +158,8 @@ static int get_run(struct cli *cli, const void *values) {
 static const struct option get_options[] = {
     OPTION(TEXT, struct get_options, data, "data", "DIR", DATA_HELP),
     OPTION(TEXT, struct get_options, at, "at", "TIME",
-           "the capture closest to this time, 1 to 14 digits (the newest)"),
+           "the capture closest to this time, 1 to 14 digits (the newest); or the one with this id, "
+           "as 20260102030405~0123456789abcdef"),
     OPTION(FLAG, struct get_options, headers, "headers", NULL,
            "print the HTTP head as received before the payload"),
     OPTION(FLAG, struct get_options, local, "local", NULL, DATA_LOCAL_HELP),

@@ -35,6 +35,14 @@ def types():
     yield response("http://type.example/second", "the same words", time14=LATER)
 
 
+def seconds():
+    """Three captures of one URL in one second, two of them of the same bytes."""
+    for body in ("first witness", "second witness"):
+        yield response("http://second.example/", body)
+    yield response("http://second.example/", "", status=301, headers=[("Location", "/elsewhere")])
+    yield response("http://second.example/", "", status=404)
+
+
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
     program = os.environ.get("MNEMON", str(pathlib.Path(__file__).parents[2] / "build" / "mnemon"))
@@ -42,7 +50,7 @@ def node(tmp_path_factory):
     def mnemon(*arguments):
         return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=150)
 
-    node = Node(mnemon, tmp_path_factory.mktemp("exact"), *variants(), *types())
+    node = Node(mnemon, tmp_path_factory.mktemp("exact"), *variants(), *types(), *seconds())
     yield node
     node.stop()
 
@@ -108,6 +116,51 @@ def test_a_redirect_to_another_scheme_leads_on(node):
     answer = follow(node, f"/web/{TIME}/http://old.example/")
     assert (answer.status, answer.text[-18:]) == (200, "the page behind it")
     assert follow(node, f"/web/{TIME}id_/https://old.example/").text == "the page behind it"
+
+
+# ---- captures of one second ----
+
+IDS = re.compile(r"20260102030405~[0-9a-f]{16}")
+
+
+def test_each_capture_of_a_second_has_an_address(node):
+    url = "http://second.example/"
+    objects = [json.loads(line) for line in node.get(f"/cdx?url={url}&output=json&fl=id").text.splitlines()]
+    ids = [value["id"] for value in objects]
+    assert len(set(ids)) == 4 and all(IDS.fullmatch(value) for value in ids)
+    answers = [node.get(f"/web/{value}id_/{url}") for value in ids]
+    assert sorted((answer.status, answer.text) for answer in answers) == [
+        (200, "first witness"), (200, "second witness"), (301, ""), (404, "")]
+    assert sorted(node.get(f"/cdx/search/cdx?url={url}&fl=id").text.split()) == sorted(ids)
+    calendar = node.get(f"/web/*/{url}").text
+    assert set(IDS.findall(calendar)) == set(ids)
+    days = json.loads(node.get(f"/api/v1/calendar?url={url}").text)["days"]
+    assert {capture["id"] for capture in days[0]["captures"]} == set(ids)
+    for value, answer in zip(ids, answers):
+        details = json.loads(node.get(f"/api/v1/capture?url={url}&timestamp={value}").text)
+        assert (details["id"], details["status"]) == (value, answer.status)
+        assert value in node.get(f"/details/{value}/{url}").text
+        found = node.mnemon("get", "--data", str(node.data), url, "--at", value)
+        assert found.stdout == answer.text, found.stderr
+
+
+def test_pages_keep_the_address_of_their_capture(node):
+    url = "http://second.example/"
+    objects = [json.loads(line) for line in node.get(f"/cdx?url={url}&output=json&fl=id&filter=status:200").text.splitlines()]
+    bodies = set()
+    for value in objects:
+        page = node.page(f"/web/{value['id']}/{url}")
+        inner = re.search(r'<iframe id=replay.* src="([^"]*)"', page.text)[1]
+        assert value["id"] in inner
+        bodies.add(node.get(inner).text.split(">")[-1])
+    assert bodies == {"first witness", "second witness"}
+    left, right = (value["id"] for value in objects)
+    diff = node.get(f"/compare/{left}/{right}/{url}?view=text").text
+    assert "first witness" in diff and "second witness" in diff
+    other = node.get(f"/web/{left}id_/https://www.second.example/")
+    assert (other.status, other["Location"]) == (302, f"/web/{left}id_/{url}")
+    assert node.get(f"/web/{TIME}~0000000000000001id_/{url}").status == 404
+    assert node.get(f"/web/20260102030406{left[14:]}id_/{url}").status == 404
 
 
 # ---- types of duplicates ----

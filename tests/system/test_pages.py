@@ -69,6 +69,11 @@ class Node:
         assert self.process.wait(timeout=120) == 0
 
 
+def plain(address):
+    """Without the ids of captures, which test_exact.py looks at."""
+    return address and re.sub("~[0-9a-f]{16}", "", address)
+
+
 class Page(html.parser.HTMLParser):
     """What is in a page, and that it is one of ours: own scripts only, a language, a heading, labels."""
 
@@ -98,7 +103,7 @@ class Page(html.parser.HTMLParser):
     def handle_starttag(self, tag, attributes):
         self.tags.append((tag, dict(attributes)))
         if tag == "a":
-            self.links.append(dict(attributes).get("href"))
+            self.links.append(plain(dict(attributes).get("href")))
         if "id" in dict(attributes):
             assert dict(attributes)["id"] not in self.ids
             self.ids.add(dict(attributes)["id"])
@@ -386,7 +391,7 @@ def test_a_time_that_is_not_exact_leads_to_the_closest(small):
     url = small.url("/same")
     response = small.node.get(f"/details/2001/{url}")
     assert response.status == 302
-    assert response.headers["Location"] == f"/details/{small.times('/same')[0]}/{url}"
+    assert plain(response.headers["Location"]) == f"/details/{small.times('/same')[0]}/{url}"
 
 
 def test_a_capture_can_be_taken_away_as_a_file_that_stands_alone(small, tmp_path):
@@ -416,7 +421,7 @@ def test_an_argument_of_ours_is_told_from_one_of_the_url(nodes, tmp_path):
     assert "http://a.org/?a=1&b=2" in node.page("/details/20200101000000/http://a.org/?a=1&b=2").words
     for path in ("/details/2019/http://a.org/?warc&view=page", "/details/2019/http://A.org/?warc&warc"):
         place = node.get(path).headers["Location"]
-        assert place.startswith("/details/20200101000000/http://a.org/?warc&") and node.get(place).status == 200
+        assert plain(place).startswith("/details/20200101000000/http://a.org/?warc&") and node.get(place).status == 200
 
 
 # ---- parts, comparison ----
@@ -450,7 +455,7 @@ def test_versions_are_compared_side_by_side_and_by_lines(small):
     first, second = small.times("/")
     path = f"/compare/{first}/{second}/{small.url('/')}"
     frames = [a for t, a in small.node.page(path).tags if t == "iframe"]
-    assert [f["src"] for f in frames] == [f"/web/{t}mp_/{small.url('/')}" for t in (first, second)]
+    assert [plain(f["src"]) for f in frames] == [f"/web/{t}mp_/{small.url('/')}" for t in (first, second)]
     assert all(f["sandbox"] == "allow-scripts" and f["title"] for f in frames)
     text = small.node.page(path + "?view=text").text
     assert re.findall(r"<del>(.*?)</del><ins>(.*?)</ins>", text) == [("version first", "version second")]

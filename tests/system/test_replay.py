@@ -484,10 +484,10 @@ def test_browsers_get_pages_in_a_frame(world):
     assert "default-src 'none'" in policy and f"frame-src {world.host}/web/;" in policy and "frame-ancestors 'none'" in policy
     assert re.fullmatch(r"/web/~[0-9a-f]{32}/20260102030405mp_/http://a\.example/", source)
     for part in ('data-url="http://a.example/" data-time="20260102030405"', "2 January 2026, 03:04:05 UTC", 'href="/web/*/http://a.example/"',
-                 'href="/details/20260102030405/http://a.example/"', 'id=next href="/web/20260202030405/', 'id=last href="/web/20260302030405/',
+                 'href="/details/20260102030405~', 'id=next href="/web/20260202030405/', 'id=last href="/web/20260302030405/',
                  "<div id=parts>", "<p id=notice role=status>"):
         assert part in page.text, part
-    assert 'href="/compare/20260202030405/20260302030405/http://a.example/"' in frame_of(world, time14="20260302030405")[0].text
+    assert re.search(r'href="/compare/20260202030405~\w{16}/20260302030405~\w{16}/http://a.example/"', frame_of(world, time14="20260302030405")[0].text)
     inner = world.get(source, Sec_Fetch_Dest="iframe", Sec_Fetch_Site="same-origin")
     prefix = source[:source.index("2026")]
     assert inner.status == 200 and f'data-prefix="{prefix}"' in inner.text and f"{prefix}20260102030405im_/http://a.example/a.png" in inner.text

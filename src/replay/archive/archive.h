@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "http/message/http_head.h"
+#include "replay/archive/stamp.h"
 #include "store/access/access.h"
 #include "store/instance/absent.h"
 #include "store/instance/instance.h"
@@ -107,14 +108,23 @@ enum err archive_find(struct archive_reader *reader, struct bytes surt, struct b
                       enum archive_choice choice, struct capture *ret_capture,
                       struct err_detail *detail) MUST_CHECK;
 
+/* The capture of this SURT, second and id (stamp.h); else as archive_find(). */
+enum err archive_find_id(struct archive_reader *reader, struct bytes surt, struct stamp stamp,
+                         struct capture *ret_capture, struct err_detail *detail) MUST_CHECK;
+
 /* Is this the URL that was asked for, or else another one with its SURT? */
 bool archive_is_asked(struct archive_reader *reader, struct bytes asked, struct bytes url);
 
 /* A capture beside another one, with its own URL: for Memento's links. INT64_MIN: there is none. */
 struct archive_neighbour {
     int64_t time_us;
+    uint64_t id;
     struct bytes url;
 };
+
+static inline struct stamp archive_neighbour_stamp(const struct archive_neighbour *neighbour) {
+    return (struct stamp){.time_us = neighbour->time_us, .id = neighbour->id};
+}
 
 /* The captures of a SURT around a second. There is a first if there is a previous one, a last if a next one.
  */

@@ -8,6 +8,10 @@ static int64_t second_end(int64_t time_us) {
     return time_us > INT64_MAX - SECOND_US ? INT64_MAX : time_us + SECOND_US;
 }
 
+static int64_t find_second(int64_t time_us) {
+    return time_us - (time_us % SECOND_US + SECOND_US) % SECOND_US;
+}
+
 static uint64_t find_distance(int64_t a_us, int64_t b_us) {
     return a_us > b_us ? (uint64_t)a_us - (uint64_t)b_us : (uint64_t)b_us - (uint64_t)a_us;
 }
@@ -277,6 +281,41 @@ enum err archive_find(struct archive_reader *reader, struct bytes surt, struct b
     return ERR_OK;
 }
 
+/* In this second, whether it is to be seen or not; into `found`. */
+static enum err seek_id(struct archive_reader *reader, struct stamp stamp, struct capture *ret_capture,
+                        struct err_detail *detail) {
+    struct merge *merge;
+    int64_t second_us = find_second(stamp.time_us);
+    enum err err = open_range(reader, buf_bytes(&reader->timeline.surt), second_us, second_end(second_us),
+                              false, &merge, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct capture capture;
+    do {
+        err = merge_next(merge, &capture, detail);
+    } while (err == ERR_OK && capture_id(&capture) != stamp.id);
+    reader->timeline.is_partial = reader->timeline.is_partial || merge_is_partial(merge);
+    if (err == ERR_OK) {
+        *ret_capture = capture;
+        err = archive_keep(&reader->found, ret_capture);
+    }
+    merge_close(merge);
+    return err;
+}
+
+enum err archive_find_id(struct archive_reader *reader, struct bytes surt, struct stamp stamp,
+                         struct capture *ret_capture, struct err_detail *detail) {
+    enum err err = know_timeline(reader, surt, detail);
+    if (err == ERR_OK) {
+        err = seek_id(reader, stamp, ret_capture, detail);
+    }
+    if (err == ERR_OK) {
+        err = archive_see(reader, ret_capture);
+    }
+    return err == ERR_NOT_FOUND ? err_set(detail, err, "this archive has no such capture of this URL") : err;
+}
+
 enum err archive_find_again(struct archive_reader *reader, const struct capture *capture,
                             struct capture *ret_capture) {
     struct merge *merge;
@@ -304,6 +343,7 @@ static enum err seek_neighbour(struct archive_reader *reader, int64_t from_us, i
                &found, NULL);
     if (found.err == ERR_OK) {
         out->time_us = found.capture.time_us;
+        out->id = capture_id(&found.capture);
         out->url = found.capture.url; /* its size; the text is in `near` */
         return buf_put(&reader->near, found.capture.url);
     }
@@ -337,7 +377,8 @@ static void choose_neighbours(const struct archive_timeline *timeline, int64_t s
                               struct archive_neighbours *out) {
     for (size_t i = 0; i < timeline->count; i++) {
         const struct capture *capture = &timeline->captures[i];
-        struct archive_neighbour it = {.time_us = capture->time_us, .url = capture->url};
+        struct archive_neighbour it = {
+            .time_us = capture->time_us, .id = capture_id(capture), .url = capture->url};
         out->first = i == 0 && it.time_us < second_us ? it : out->first;
         out->previous = it.time_us < second_us ? it : out->previous;
         bool is_later = it.time_us >= second_end(second_us);
@@ -348,7 +389,7 @@ static void choose_neighbours(const struct archive_timeline *timeline, int64_t s
 
 enum err archive_neighbours(struct archive_reader *reader, struct bytes surt, int64_t time_us,
                             struct archive_neighbours *ret_neighbours) {
-    int64_t second_us = time_us - (time_us % SECOND_US + SECOND_US) % SECOND_US;
+    int64_t second_us = find_second(time_us);
     const struct archive_neighbour none = {.time_us = INT64_MIN};
     *ret_neighbours =
         (struct archive_neighbours){.first = none, .previous = none, .next = none, .last = none};

@@ -1,6 +1,7 @@
 #include "replay/archive/wayback_path.h"
 
 #include "base/utc.h"
+#include "replay/archive/stamp.h"
 #include "web/url/percent.h"
 
 enum { SLASHES_MAX = 3, SCHEME_SIZE_MAX = 16, SECOND_US = 1000000 };
@@ -168,11 +169,20 @@ static enum err take_range(struct wayback_path *path, struct bytes *target, stru
                : ERR_OK;
 }
 
+/* Cut "~0123456789abcdef" off the start. */
+static uint64_t take_id(struct bytes *text) {
+    struct bytes head = bytes_slice(*text, 0, text->size > STAMP_ID_DIGITS ? STAMP_ID_DIGITS + 1 : 0);
+    uint64_t id = stamp_take_id(&head);
+    *text = bytes_skip(*text, id != 0 ? STAMP_ID_DIGITS + 1 : 0);
+    return id;
+}
+
 /* Cut "20260102030405im_/" or "2026*" off, if the target begins so; a URL without them stays as it is.
  */
 static enum err take_time(struct wayback_path *path, struct bytes *target, struct err_detail *detail) {
     size_t digits = count_digits(*target);
     struct bytes rest = bytes_skip(*target, digits);
+    uint64_t id = digits == WAYBACK_DIGITS_MAX ? take_id(&rest) : 0;
     bool has_star = rest.size > 0 && rest.data[0] == '*' && (rest.size == 1 || rest.data[1] == '/');
     size_t size = has_star ? 1 : modifier_size(rest);
     struct bytes modifier = bytes_slice(rest, 0, size);
@@ -188,6 +198,7 @@ static enum err take_time(struct wayback_path *path, struct bytes *target, struc
     if (digits > 0 && !utc_parse_digits(path->digits, true, &path->time_us)) {
         return err_set(detail, ERR_INVALID, "there is no such time: %.*s", BYTES_ARG(path->digits));
     }
+    path->id = id;
     path->kind = has_star ? WAYBACK_CALENDAR : WAYBACK_CAPTURE;
     path->modifier = has_star ? bytes_of(NULL, 0) : modifier;
     path->as = rewrite_modifier_of(path->modifier);

@@ -4,6 +4,7 @@
  *
  *      20260102030405/http://example.org/       this capture; 0 to 14 digits, and a modifier behind them:
  *      20260102030405id_/http://example.org/    "id_", "im_" … (web/rewrite/rewrite.h)
+ *      20260102030405~0123456789abcdef/http://… this one of several captures of that second (stamp.h)
  *      http://example.org/                      the newest, or what Accept-Datetime says: Memento's TimeGate
  *      * and http://example.org/                calendar, with a slash between; "2026*" of that year
  *      2009-2015/http://example.org/            calendar of that time only; "2009-", "-2015", "2009-2015*"
@@ -32,6 +33,7 @@ struct wayback_path {
     enum wayback_kind kind;
     struct bytes key;         /* behind the "~"; empty if there is none */
     struct bytes digits;      /* of the time; may be empty */
+    uint64_t id;              /* behind the digits: of this very capture; 0: none (stamp.h) */
     struct bytes modifier;    /* as it was written: "im_"; may be empty */
     enum rewrite_modifier as; /* what it stands for */
     int64_t from_us;          /* of a range: its first moment; else INT64_MIN */

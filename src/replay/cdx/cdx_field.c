@@ -17,6 +17,7 @@ static const struct {
     [CDX_OFFSET] = {"offset", "offset", "o"},
     [CDX_FILENAME] = {"filename", "filename", "f"},
     [CDX_ACCESS] = {"access", "access", ""},
+    [CDX_ID] = {"id", "id", ""},
     [CDX_ORIGINAL_LENGTH] = {"orig.length", "orig.length", ""},
     [CDX_ORIGINAL_OFFSET] = {"orig.offset", "orig.offset", ""},
     [CDX_ORIGINAL_FILENAME] = {"orig.filename", "orig.filename", ""},
@@ -102,6 +103,8 @@ static struct bytes fill_one(struct cdx_line *line, struct archive_reader *reade
         return capture_line_file(&line->text, capture->volume, capture->location.segment);
     case CDX_ACCESS:
         return archive_verdict(reader, capture) == ACCESS_ALLOW ? BYTES("allow") : BYTES("block");
+    case CDX_ID:
+        return bytes_of_string(stamp_format(stamp_of(capture), line->id));
     case CDX_ORIGINAL_LENGTH:
     case CDX_ORIGINAL_OFFSET:
     case CDX_ORIGINAL_FILENAME:

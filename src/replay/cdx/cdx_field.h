@@ -27,6 +27,7 @@ enum cdx_field {
     CDX_OFFSET,
     CDX_FILENAME,
     CDX_ACCESS,          /* "allow" or "block" */
+    CDX_ID,              /* what names this very capture: replay/archive/stamp.h */
     CDX_ORIGINAL_LENGTH, /* of the record that a revisit refers to */
     CDX_ORIGINAL_OFFSET,
     CDX_ORIGINAL_FILENAME,
@@ -52,6 +53,7 @@ struct cdx_line {
     struct capture_line original_text;
     bool is_resolved; /* revisits show their own type, and where the payload is */
     char timestamp[UTC_DIGITS_SIZE];
+    char id[STAMP_SIZE];
     char status[CDX_NUMBER_SIZE];
     char length[CDX_NUMBER_SIZE];
     char offset[CDX_NUMBER_SIZE];

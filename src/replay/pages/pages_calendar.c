@@ -31,6 +31,7 @@ struct calendar_year {
 
 struct calendar_entry {
     int64_t time_us;
+    uint64_t id;
     uint32_t next; /* older one of the same day, + 1; 0: none */
     uint16_t status;
     bool is_unchanged; /* the same bytes as the capture before */
@@ -53,6 +54,8 @@ struct calendar {
     struct absent absent; /* who did not answer */
     int64_t first_us;
     int64_t last_us;
+    uint64_t first_id;
+    uint64_t last_id;
     struct calendar_year years[CALENDAR_YEARS_MAX]; /* the newest first */
     size_t years_count;
     int32_t year; /* that is shown */
@@ -99,7 +102,8 @@ static struct calendar_entry *calendar_keep(struct calendar *calendar, const str
         return NULL;
     }
     struct calendar_entry *entry = &calendar->entries[calendar->entries_count++];
-    *entry = (struct calendar_entry){.time_us = capture->time_us, .status = capture->status};
+    *entry = (struct calendar_entry){
+        .time_us = capture->time_us, .id = capture_id(capture), .status = capture->status};
     uint32_t number = (uint32_t)calendar->entries_count;
     if (day->kept_count++ == 0) {
         day->newest = number;
@@ -120,10 +124,12 @@ static bool calendar_add(struct calendar *calendar, const struct capture *captur
     }
     if (calendar->total_count++ == 0) {
         calendar->last_us = capture->time_us;
+        calendar->last_id = capture_id(capture);
         calendar->year = calendar->year == 0 ? utc.year : calendar->year;
         buf_put(&calendar->url, capture->url);
     }
     calendar->first_us = capture->time_us;
+    calendar->first_id = capture_id(capture);
     year->count++;
     year->months[utc.month - 1]++;
     if (newer->entry != NULL) {
@@ -271,7 +277,8 @@ static void put_entry_text(struct sheet *sheet, const struct calendar_entry *ent
 
 static void put_entry(struct sheet *sheet, const struct calendar *calendar,
                       const struct calendar_entry *entry) {
-    FILL(sheet, "<li><a href=\"{replay}\">", {.text = buf_bytes(&calendar->url), .time_us = entry->time_us});
+    FILL(sheet, "<li><a href=\"{replay}\">",
+         {.text = buf_bytes(&calendar->url), .time_us = entry->time_us, .id = entry->id});
     put_entry_text(sheet, entry);
     FILL(sheet, "</a> {status}", {.number = entry->status});
     if (entry->is_unchanged) {
@@ -292,7 +299,7 @@ static void put_single(struct sheet *sheet, const struct calendar *calendar, con
                        unsigned month, unsigned number) {
     const struct calendar_entry *entry = &calendar->entries[day->newest - 1];
     sheet_format(sheet, "<a class=\"day level-1%s\" href=\"", mood_of(day));
-    sheet_replay_url(sheet, entry->time_us, "", buf_bytes(&calendar->url));
+    sheet_replay_url(sheet, (struct stamp){entry->time_us, entry->id}, "", buf_bytes(&calendar->url));
     sheet_format(sheet, "\" aria-label=\"%u %s: 1 capture, ", number, sheet_months[month - 1]);
     put_entry_text(sheet, entry);
     sheet_format(sheet, ", status %u%s\" title=\"", entry->status, entry->is_unchanged ? ", unchanged" : "");
@@ -428,14 +435,15 @@ static void put_summary(struct sheet *sheet, const struct calendar *calendar) {
 
 static void put_actions(struct sheet *sheet, const struct calendar *calendar) {
     struct bytes url = buf_bytes(&calendar->url);
-    char first[UTC_DIGITS_SIZE];
+    char text[STAMP_SIZE];
+    struct stamp first = {calendar->first_us, calendar->first_id};
+    struct stamp last = {calendar->last_us, calendar->last_id};
     sheet_html(sheet, "<p class=actions><a class=button href=\"");
-    pages_put_path(sheet, "/details", calendar->last_us, url, PAGES_VIEW_PAGE);
+    pages_put_path(sheet, "/details", last, url, PAGES_VIEW_PAGE);
     sheet_html(sheet, "\">Details of the last</a>");
-    if (calendar->first_us != calendar->last_us) {
-        sheet_format(sheet, "<a class=button href=\"/compare/%s",
-                     utc_format_digits(calendar->first_us, first));
-        pages_put_path(sheet, "", calendar->last_us, url, PAGES_VIEW_TEXT);
+    if (first.id != last.id) {
+        sheet_format(sheet, "<a class=button href=\"/compare/%s", stamp_format(first, text));
+        pages_put_path(sheet, "", last, url, PAGES_VIEW_TEXT);
         sheet_html(sheet, "\">Compare first and last</a>");
     }
     FILL(sheet, "<a class=button href=\"/web/*/{url}*\">Addresses that begin with this one</a></p>\n",
@@ -514,11 +522,13 @@ static void put_day_json(struct json *json, const struct calendar *calendar, uns
     json_open(json, NULL);
     json_format(json, "date", "%04d-%02u-%02u", calendar->year, month, number);
     json_count(json, "count", day->count);
+    char id[STAMP_SIZE];
     json_open_list(json, "captures");
     for (uint32_t at = day->newest; at != 0; at = calendar->entries[at - 1].next) {
         const struct calendar_entry *entry = &calendar->entries[at - 1];
         json_open(json, NULL);
         json_timestamp(json, "timestamp", entry->time_us);
+        json_text(json, "id", stamp_format((struct stamp){entry->time_us, entry->id}, id));
         json_count(json, "status", entry->status);
         json_bool(json, "unchanged", entry->is_unchanged);
         json_close(json);

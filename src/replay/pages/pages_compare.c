@@ -49,12 +49,12 @@ struct reading {
     struct version *version;
     struct archive_reader *reader;
     const struct pages_target *target;
-    int64_t time_us;
+    struct stamp stamp;
 };
 
 static enum err find_version(void *context, struct capture *ret_capture, struct err_detail *detail) {
     const struct reading *reading = context;
-    return pages_find(reading->reader, buf_bytes(&reading->target->path.url), reading->time_us, ret_capture,
+    return pages_find(reading->reader, buf_bytes(&reading->target->path.url), reading->stamp, ret_capture,
                       detail);
 }
 
@@ -81,7 +81,7 @@ static enum err read_versions(struct comparison *comparison, struct archive_read
                               const struct pages_target *target, struct err_detail *detail) {
     enum err err = ERR_OK;
     for (size_t i = 0; i < 2 && err == ERR_OK; i++) {
-        struct reading reading = {&comparison->versions[i], reader, target, target->times_us[i]};
+        struct reading reading = {&comparison->versions[i], reader, target, target->stamps[i]};
         struct archive_attempt attempt = {
             .find = find_version, .use = compare_read_version, .context = &reading};
         err = archive_try(reader, &attempt, detail);
@@ -98,21 +98,21 @@ static bool are_equal(const struct comparison *comparison) {
 
 /* The same comparison with one of its versions, or its view, changed. */
 static void compare_put_link(struct sheet *sheet, const struct comparison *comparison, size_t index,
-                             int64_t time_us, enum pages_view view) {
-    char digits[UTC_DIGITS_SIZE];
-    int64_t left_us = index == 0 ? time_us : comparison->versions[0].capture.time_us;
-    int64_t right_us = index == 1 ? time_us : comparison->versions[1].capture.time_us;
-    sheet_format(sheet, "/compare/%s", utc_format_digits(left_us, digits));
-    pages_put_path(sheet, "", right_us, comparison->versions[1].capture.url, view);
+                             struct stamp stamp, enum pages_view view) {
+    char text[STAMP_SIZE];
+    struct stamp left = index == 0 ? stamp : stamp_of(&comparison->versions[0].capture);
+    struct stamp right = index == 1 ? stamp : stamp_of(&comparison->versions[1].capture);
+    sheet_format(sheet, "/compare/%s", stamp_format(left, text));
+    pages_put_path(sheet, "", right, comparison->versions[1].capture.url, view);
 }
 
 static void put_choice(struct sheet *sheet, const struct comparison *comparison, size_t index,
-                       const char *name, int64_t time_us) {
-    if (time_us == INT64_MIN) {
+                       const char *name, const struct archive_neighbour *near) {
+    if (near->time_us == INT64_MIN) {
         return;
     }
     sheet_html(sheet, "<a href=\"");
-    compare_put_link(sheet, comparison, index, time_us, comparison->view);
+    compare_put_link(sheet, comparison, index, archive_neighbour_stamp(near), comparison->view);
     sheet_format(sheet, "\">%s<span class=unseen> version on the %s</span></a> · ", name,
                  index == 0 ? "left" : "right");
 }
@@ -127,18 +127,19 @@ static void compare_put_version(struct sheet *sheet, const struct comparison *co
          "<section aria-labelledby=version-{number}><h2 id=version-{number}><a "
          "href=\"{replay}\">{time}</a></h2>"
          "\n<p class=quiet>{status} {text}, {size}, <span class=key>sha256:{html}…</span><br>",
-         {.number = index}, {.number = index}, {.text = capture->url, .time_us = capture->time_us},
+         {.number = index}, {.number = index},
+         {.text = capture->url, .time_us = capture->time_us, .id = capture_id(capture)},
          {.time_us = capture->time_us}, {.number = capture->status}, {.text = capture->mime},
          {.number = version->size}, {.string = digest});
-    put_choice(sheet, comparison, index, "earlier", version->neighbours.previous.time_us);
-    put_choice(sheet, comparison, index, "later", version->neighbours.next.time_us);
+    put_choice(sheet, comparison, index, "earlier", &version->neighbours.previous);
+    put_choice(sheet, comparison, index, "later", &version->neighbours.next);
     sheet_html(sheet, "<a href=\"");
-    pages_put_path(sheet, "/details", capture->time_us, capture->url, PAGES_VIEW_PAGE);
+    pages_put_path(sheet, "/details", stamp_of(capture), capture->url, PAGES_VIEW_PAGE);
     sheet_html(sheet, "\">details</a></p>\n");
     if (comparison->view == PAGES_VIEW_PAGE) {
         sheet_format(sheet, "<iframe title=\"%s version\" sandbox=\"allow-scripts\" src=\"",
                      index == 0 ? "Left" : "Right");
-        sheet_replay_url(sheet, capture->time_us, "mp_", capture->url);
+        sheet_replay_url(sheet, stamp_of(capture), "mp_", capture->url);
         sheet_html(sheet, "\"></iframe>");
     }
     sheet_html(sheet, "</section>\n");
@@ -147,7 +148,7 @@ static void compare_put_version(struct sheet *sheet, const struct comparison *co
 static void put_tab(struct sheet *sheet, const struct comparison *comparison, enum pages_view view,
                     const char *name) {
     sheet_html(sheet, "<li><a href=\"");
-    compare_put_link(sheet, comparison, 2, 0, view);
+    compare_put_link(sheet, comparison, 2, stamp_of_time(0), view);
     sheet_format(sheet, "\"%s>%s</a>", comparison->view == view ? " aria-current=page" : "", name);
 }
 

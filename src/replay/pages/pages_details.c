@@ -114,7 +114,7 @@ static void put_revisit(struct sheet *sheet, const struct details *details) {
     sheet_fact(sheet, "Repeats");
     if (find_origin(details, &uri, &time_us)) {
         sheet_html(sheet, "<a href=\"");
-        pages_put_path(sheet, "/details", time_us, uri, PAGES_VIEW_PAGE);
+        pages_put_path(sheet, "/details", stamp_of_time(time_us), uri, PAGES_VIEW_PAGE);
         FILL(sheet, "\">{text}</a> of {time}: ", {.text = uri}, {.time_us = time_us});
     }
     sheet_html(sheet, record_is_not_modified(&details->record.header)
@@ -163,25 +163,27 @@ static void put_actions(struct sheet *sheet, const struct capture *capture) {
     FILL(sheet,
          "<p class=actions><a class=\"button main\" href=\"{replay}\">Show the page</a><a class=button "
          "href=\"",
-         {.text = capture->url, .time_us = capture->time_us});
-    sheet_replay_url(sheet, capture->time_us, "id_", capture->url);
+         {.text = capture->url, .time_us = capture->time_us, .id = capture_id(capture)});
+    sheet_replay_url(sheet, stamp_of(capture), "id_", capture->url);
     sheet_html(sheet, "\">As it was received</a><a class=button href=\"");
-    pages_put_path(sheet, "/details", capture->time_us, capture->url, PAGES_VIEW_WARC);
+    pages_put_path(sheet, "/details", stamp_of(capture), capture->url, PAGES_VIEW_WARC);
     FILL(sheet, "\" download>Download as WARC</a><a class=button href=\"/web/*/{url}\">Calendar</a></p>\n",
          {.text = capture->url});
 }
 
 static void details_put_version(struct sheet *sheet, const struct capture *capture, const char *name,
-                                int64_t time_us, bool is_before) {
-    char digits[UTC_DIGITS_SIZE];
-    if (time_us == INT64_MIN) {
+                                const struct archive_neighbour *near, bool is_before) {
+    char text[STAMP_SIZE];
+    struct stamp own = stamp_of(capture);
+    struct stamp other = archive_neighbour_stamp(near);
+    if (near->time_us == INT64_MIN) {
         return;
     }
     sheet_format(sheet, "<li>%s: <a href=\"", name);
-    pages_put_path(sheet, "/details", time_us, capture->url, PAGES_VIEW_PAGE);
-    FILL(sheet, "\">{time}</a>, <a href=\"/compare/{html}", {.time_us = time_us},
-         {.string = utc_format_digits(is_before ? time_us : capture->time_us, digits)});
-    pages_put_path(sheet, "", is_before ? capture->time_us : time_us, capture->url, PAGES_VIEW_TEXT);
+    pages_put_path(sheet, "/details", other, near->url, PAGES_VIEW_PAGE);
+    FILL(sheet, "\">{time}</a>, <a href=\"/compare/{html}", {.time_us = near->time_us},
+         {.string = stamp_format(is_before ? other : own, text)});
+    pages_put_path(sheet, "", is_before ? own : other, capture->url, PAGES_VIEW_TEXT);
     sheet_format(sheet, "\">what changed<span class=unseen> between this and the %s</span></a></li>\n",
                  is_before ? "one before" : "one after");
 }
@@ -207,8 +209,8 @@ static void details_put_page(struct sheet *sheet, const struct details *details)
     put_facts(sheet, details);
     if (neighbours->previous.time_us != INT64_MIN || neighbours->next.time_us != INT64_MIN) {
         sheet_html(sheet, "<h2>Other versions</h2>\n<ul>");
-        details_put_version(sheet, capture, "Before", neighbours->previous.time_us, true);
-        details_put_version(sheet, capture, "After", neighbours->next.time_us, false);
+        details_put_version(sheet, capture, "Before", &neighbours->previous, true);
+        details_put_version(sheet, capture, "After", &neighbours->next, false);
         sheet_html(sheet, "</ul>\n");
     }
     put_message(sheet, "Response header", "response", details->record.head);
@@ -216,7 +218,7 @@ static void details_put_page(struct sheet *sheet, const struct details *details)
 }
 
 static bool is_exact(const struct pages_target *target, const struct capture *capture) {
-    int64_t apart_us = capture->time_us - target->times_us[0];
+    int64_t apart_us = capture->time_us - target->stamps[0].time_us;
     return apart_us >= 0 && apart_us < 1000000;
 }
 
@@ -225,7 +227,7 @@ static void redirect(struct http_request *request, const struct pages_target *ta
                      const struct capture *capture) {
     struct buf location;
     buf_init(&location, 4 * LOCATION_SIZE_MAX);
-    pages_put_location(&location, "/details", capture->time_us, capture->url, target->view);
+    pages_put_location(&location, "/details", stamp_of(capture), capture->url, target->view);
     const char *text = buf_string(&location);
     if (text != NULL) {
         http_add_header(request, "Location", text);
@@ -264,7 +266,7 @@ static enum err details_show(struct asking *asking, const struct capture *captur
 static enum err details_find_target(void *context, struct capture *ret_capture, struct err_detail *detail) {
     struct asking *asking = context;
     const struct pages_target *target = &asking->target;
-    return pages_find(asking->reader, buf_bytes(&target->path.url), target->times_us[0], ret_capture, detail);
+    return pages_find(asking->reader, buf_bytes(&target->path.url), target->stamps[0], ret_capture, detail);
 }
 
 static enum err answer_found(void *context, const struct capture *capture, struct err_detail *detail) {
@@ -316,11 +318,13 @@ static void details_put_json(struct json *json, const struct details *details) {
     char digest[2 * KEY_DIGEST_SIZE + 1];
     char key[KEY_TEXT_SIZE_MAX];
     char segment[SEGMENT_NAME_SIZE_MAX];
+    char id[STAMP_SIZE];
     struct bytes uri;
     int64_t time_us;
     json_open(json, NULL);
     json_bytes(json, "url", capture->url);
     json_timestamp(json, "timestamp", capture->time_us);
+    json_text(json, "id", stamp_format(stamp_of(capture), id));
     json_count(json, "status", capture->status);
     json_bytes(json, "type", capture->mime);
     json_count(json, "size", details->block.size);
@@ -349,9 +353,12 @@ static void details_put_json(struct json *json, const struct details *details) {
     json_bytes(json, "request", buf_bytes(&details->request));
     if (details->neighbours.previous.time_us != INT64_MIN) {
         json_timestamp(json, "previous", details->neighbours.previous.time_us);
+        json_text(json, "previous_id",
+                  stamp_format(archive_neighbour_stamp(&details->neighbours.previous), id));
     }
     if (details->neighbours.next.time_us != INT64_MIN) {
         json_timestamp(json, "next", details->neighbours.next.time_us);
+        json_text(json, "next_id", stamp_format(archive_neighbour_stamp(&details->neighbours.next), id));
     }
     json_close(json);
 }

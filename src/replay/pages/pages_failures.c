@@ -60,7 +60,7 @@ void pages_failures_put_link(struct sheet *sheet, const struct pages_failures *f
     struct buf address;
     buf_init(&address, ADDRESS_SIZE_MAX);
     put_address(failures, failure->is_https, &address);
-    sheet_replay_url(sheet, failure->time_us, "id_", buf_bytes(&address));
+    sheet_replay_url(sheet, stamp_of_time(failure->time_us), "id_", buf_bytes(&address));
     buf_done(&address);
 }
 

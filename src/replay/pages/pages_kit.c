@@ -30,15 +30,16 @@ static size_t find_view(struct bytes url, size_t *ret_start) {
 }
 
 /* 1 to 14 digits: that second, or the end of the year, month … that they stand for. */
-static bool pages_read_time(struct bytes digits, int64_t *ret_time_us) {
-    return utc_parse_digits(digits, digits.size < WAYBACK_DIGITS_MAX, ret_time_us);
+static bool pages_read_time(struct bytes digits, struct stamp *ret_stamp) {
+    ret_stamp->id = stamp_take_id(&digits);
+    return utc_parse_digits(digits, digits.size < WAYBACK_DIGITS_MAX, &ret_stamp->time_us);
 }
 
 /* The time before the next slash is cut off *text. */
-static enum err take_time(struct bytes *text, int64_t *ret_time_us, struct err_detail *detail) {
+static enum err take_time(struct bytes *text, struct stamp *ret_stamp, struct err_detail *detail) {
     size_t end = bytes_find_byte(*text, '/');
     struct bytes digits = bytes_slice(*text, 0, end);
-    if (!pages_read_time(digits, ret_time_us)) {
+    if (!pages_read_time(digits, ret_stamp)) {
         return err_set(detail, ERR_INVALID,
                        "\"%.*s\" is not a time: write 1 to 14 digits, as in 20260102030405",
                        (int)(digits.size < 40 ? digits.size : 40), (const char *)digits.data);
@@ -59,7 +60,7 @@ enum err pages_target_read(struct pages_target *target, const struct http_reques
         text = bytes_slice(text, 0, start);
     }
     for (size_t i = 0; i < times_count; i++) {
-        enum err err = take_time(&text, &target->times_us[i], detail);
+        enum err err = take_time(&text, &target->stamps[i], detail);
         if (err != ERR_OK) {
             return err;
         }
@@ -75,11 +76,11 @@ void pages_target_done(struct pages_target *target) {
     wayback_path_done(&target->path);
 }
 
-void pages_put_location(struct buf *out, const char *place, int64_t time_us, struct bytes url,
+void pages_put_location(struct buf *out, const char *place, struct stamp stamp, struct bytes url,
                         enum pages_view view) {
-    char digits[UTC_DIGITS_SIZE];
+    char text[STAMP_SIZE];
     size_t start;
-    buf_put_format(out, "%s/%s/", place, utc_format_digits(time_us, digits));
+    buf_put_format(out, "%s/%s/", place, stamp_format(stamp, text));
     wayback_put_url(out, url);
     if (view != PAGES_VIEW_PAGE || find_view(url, &start) < VIEWS_COUNT) {
         buf_put_string(out, bytes_find_byte(url, '?') < url.size ? "&" : "?");
@@ -87,11 +88,11 @@ void pages_put_location(struct buf *out, const char *place, int64_t time_us, str
     }
 }
 
-void pages_put_path(struct sheet *sheet, const char *place, int64_t time_us, struct bytes url,
+void pages_put_path(struct sheet *sheet, const char *place, struct stamp stamp, struct bytes url,
                     enum pages_view view) {
     struct buf path;
     buf_init(&path, LOCATION_SIZE_MAX);
-    pages_put_location(&path, place, time_us, url, view);
+    pages_put_location(&path, place, stamp, url, view);
     sheet_text(sheet, buf_bytes(&path));
     buf_done(&path);
 }
@@ -114,14 +115,17 @@ uint64_t pages_argument_number(const struct http_request *request, const char *n
     return number;
 }
 
-enum err pages_find(struct archive_reader *reader, struct bytes url, int64_t time_us,
+enum err pages_find(struct archive_reader *reader, struct bytes url, struct stamp stamp,
                     struct capture *ret_capture, struct err_detail *detail) {
     struct bytes surt;
     enum err err = archive_key(reader, url, &surt, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = archive_find(reader, surt, url, time_us, ARCHIVE_CLOSEST, ret_capture, detail);
+    if (stamp.id != 0) {
+        return archive_find_id(reader, surt, stamp, ret_capture, detail);
+    }
+    err = archive_find(reader, surt, url, stamp.time_us, ARCHIVE_CLOSEST, ret_capture, detail);
     return err == ERR_NOT_FOUND ? err_set(detail, err, "This archive has no capture of this URL.") : err;
 }
 
@@ -163,19 +167,19 @@ static enum err find_asked(void *context, struct capture *ret_capture, struct er
     const struct pages_asked *asked = context;
     struct buf url;
     struct buf digits;
-    int64_t time_us = UTC_MAX_US;
+    struct stamp stamp = stamp_of_time(UTC_MAX_US);
     buf_init(&url, URL_SIZE_MAX);
-    buf_init(&digits, WAYBACK_DIGITS_MAX);
+    buf_init(&digits, STAMP_SIZE);
     enum err err = ERR_OK;
     if (!pages_argument(asked->request, "url", &url) || url.size == 0) {
         err = err_set(detail, ERR_INVALID, "url is missing");
     } else if (pages_argument(asked->request, "timestamp", &digits) || digits.err != ERR_OK) {
-        bool is_time = digits.err == ERR_OK && pages_read_time(buf_bytes(&digits), &time_us);
+        bool is_time = digits.err == ERR_OK && pages_read_time(buf_bytes(&digits), &stamp);
         err =
             is_time ? ERR_OK : err_set(detail, ERR_INVALID, "timestamp is not a time: write 1 to 14 digits");
     }
     if (err == ERR_OK) {
-        err = pages_find(asked->reader, buf_bytes(&url), time_us, ret_capture, detail);
+        err = pages_find(asked->reader, buf_bytes(&url), stamp, ret_capture, detail);
     }
     buf_done(&url);
     buf_done(&digits);

@@ -15,11 +15,11 @@
 
 enum pages_view { PAGES_VIEW_PAGE, PAGES_VIEW_TEXT, PAGES_VIEW_SOURCE, PAGES_VIEW_WARC };
 
-/* What "TIME/URL" or "TIME/TIME/URL" asks for. */
+/* What "TIME/URL" or "TIME/TIME/URL" asks for; a time may have an id behind it (archive/stamp.h). */
 struct pages_target {
     struct wayback_path path; /* borrows from the request */
     enum pages_view view;
-    int64_t times_us[2];
+    struct stamp stamps[2];
 };
 
 /* times_count: 1 or 2. ERR_INVALID with the reason. */
@@ -29,11 +29,11 @@ void pages_target_done(struct pages_target *target);
 
 /* Append "/details/20260102030405/URL", with "/details" as the place and the view at its end: for a header.
  */
-void pages_put_location(struct buf *out, const char *place, int64_t time_us, struct bytes url,
+void pages_put_location(struct buf *out, const char *place, struct stamp stamp, struct bytes url,
                         enum pages_view view);
 
 /* The same for an attribute. */
-void pages_put_path(struct sheet *sheet, const char *place, int64_t time_us, struct bytes url,
+void pages_put_path(struct sheet *sheet, const char *place, struct stamp stamp, struct bytes url,
                     enum pages_view view);
 
 /* Replace *out by the decoded value of an argument of the query; false if there is none. */
@@ -43,8 +43,11 @@ bool pages_argument(const struct http_request *request, const char *name, struct
 uint64_t pages_argument_number(const struct http_request *request, const char *name, uint64_t max,
                                uint64_t number);
 
-/* The capture of the URL that is closest to the time; its slices live in the reader until the next find. */
-enum err pages_find(struct archive_reader *reader, struct bytes url, int64_t time_us,
+/*
+ * The capture of the URL that has the id of the stamp; without one, the closest to its time. Its slices live
+ * in the reader until the next find.
+ */
+enum err pages_find(struct archive_reader *reader, struct bytes url, struct stamp stamp,
                     struct capture *ret_capture, struct err_detail *detail) MUST_CHECK;
 
 /* A request whose arguments url and timestamp (the newest without) ask for a capture. */

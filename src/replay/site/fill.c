@@ -38,7 +38,7 @@ static void fill_blank(struct sheet *sheet, struct bytes name, const struct fill
     } else if (blanks[i].put_time != NULL) {
         blanks[i].put_time(sheet, value->time_us);
     } else {
-        sheet_replay_url(sheet, value->time_us, "", value->text);
+        sheet_replay_url(sheet, (struct stamp){value->time_us, value->id}, "", value->text);
     }
 }
 

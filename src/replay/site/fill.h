@@ -7,8 +7,9 @@
  *
  * There are as many values as blanks. A blank says how its value is written, as the function of that name in
  * sheet.h does: {text}, {url}, {argument} take .text and escape it; {count}, {size}, {status} take .number;
- * {time}, {date} take .time_us; {replay} takes .text and .time_us. Besides: {string} escapes .string, {html}
- * takes it as it is, for words of our own, and {number} is .number in digits alone.
+ * {time}, {date} take .time_us; {replay} takes .text, .time_us and, for a permanent address, .id. Besides:
+ * {string} escapes .string, {html} takes it as it is, for words of our own, and {number} is .number in digits
+ * alone.
  */
 #ifndef MNEMON_REPLAY_SITE_FILL_H
 #define MNEMON_REPLAY_SITE_FILL_H
@@ -20,6 +21,7 @@ struct fill {
     const char *string;
     uint64_t number;
     int64_t time_us;
+    uint64_t id;
 };
 
 void fill_put(struct sheet *sheet, const char *html, const struct fill *values, size_t count);

@@ -131,9 +131,9 @@ void sheet_argument(struct sheet *sheet, struct bytes value) {
     }
 }
 
-void sheet_replay_url(struct sheet *sheet, int64_t time_us, const char *modifier, struct bytes url) {
-    char digits[UTC_DIGITS_SIZE];
-    sheet_format(sheet, "/web/%s%s/", utc_format_digits(time_us, digits), modifier);
+void sheet_replay_url(struct sheet *sheet, struct stamp stamp, const char *modifier, struct bytes url) {
+    char text[STAMP_SIZE];
+    sheet_format(sheet, "/web/%s%s/", stamp_format(stamp, text), modifier);
     sheet_url(sheet, url);
 }
 

@@ -65,8 +65,8 @@ void sheet_url(struct sheet *sheet, struct bytes url);
 /* A value of a query of ours, for an attribute: everything but letters, digits and "-._~" is encoded. */
 void sheet_argument(struct sheet *sheet, struct bytes value);
 
-/* "/web/20260102030405/URL", escaped for an attribute; modifier may be "". */
-void sheet_replay_url(struct sheet *sheet, int64_t time_us, const char *modifier, struct bytes url);
+/* "/web/20260102030405~0123456789abcdef/URL", escaped for an attribute; modifier may be "". */
+void sheet_replay_url(struct sheet *sheet, struct stamp stamp, const char *modifier, struct bytes url);
 
 /* ---- pieces that look the same on all pages ---- */
 

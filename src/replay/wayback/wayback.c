@@ -208,15 +208,24 @@ static enum err lead_to_capture(struct wayback *wayback) {
     return err;
 }
 
+/* The time that was asked for, as it was, with its id. */
+static void wayback_put_asked(const struct wayback_path *path, char out[STAMP_SIZE]) {
+    if (path->id != 0) {
+        stamp_format((struct stamp){path->time_us, path->id}, out);
+    } else {
+        snprintf(out, STAMP_SIZE, "%.*s", BYTES_ARG(path->digits));
+    }
+}
+
 /*
  * Browsers get pages in our frame only, and frames of ours get the secret (wayback_safety.h). True: it was
  * answered.
  */
 static bool lead_to_frame(struct wayback *wayback) {
     const struct wayback_path *path = wayback->path;
-    char digits[UTC_DIGITS_SIZE];
+    char digits[STAMP_SIZE];
     struct bytes url = buf_bytes(&path->url);
-    snprintf(digits, sizeof digits, "%.*s", BYTES_ARG(path->digits));
+    wayback_put_asked(path, digits);
     bool is_bare_page = wayback_is_page(path) && path->modifier.size > 0;
     if (wayback->is_top && (path->key.size > 0 || is_bare_page)) {
         wayback_redirect(wayback, plain_prefix, digits, is_bare_page ? bytes_of(NULL, 0) : path->modifier,
@@ -254,7 +263,7 @@ static bool lead_away(struct wayback *wayback) {
     const struct replay *replay = wayback->replay;
     const struct wayback_path *path = wayback->path;
     struct buf *prefix = &wayback->kit->insert;
-    char digits[UTC_DIGITS_SIZE];
+    char digits[STAMP_SIZE];
     struct bytes surt;
     bool is_part = http_request_header(wayback->request, "Sec-Fetch-Dest").size > 0 && !wayback->is_top;
     if (replay->lead == NULL || is_part || wayback->is_ours ||
@@ -268,7 +277,7 @@ static bool lead_away(struct wayback *wayback) {
     }
     buf_put_string(prefix, plain_prefix);
     const char *text = buf_string(prefix);
-    snprintf(digits, sizeof digits, "%.*s", BYTES_ARG(path->digits));
+    wayback_put_asked(path, digits);
     if (text != NULL) {
         wayback_redirect(wayback, text, digits, path->modifier, buf_bytes(&path->url));
     }
@@ -287,6 +296,7 @@ void wayback_choose(struct wayback *wayback, const struct capture *capture) {
     utc_format_digits(capture->time_us, wayback->stamp);
     wayback->is_exact = bytes_equal(path->digits, bytes_of_string(wayback->stamp));
     wayback->is_other = !archive_is_asked(wayback->reader, wayback_path_asked(path), capture->url);
+    stamp_format(path->id != 0 ? stamp_of(capture) : stamp_of_time(capture->time_us), wayback->address);
     bool is_part = !wayback_is_page(path) && path->digits.size == WAYBACK_DIGITS_MAX;
     snprintf(wayback->around, sizeof wayback->around, "%.*s",
              BYTES_ARG(is_part ? path->digits : bytes_of_string(wayback->stamp)));
@@ -317,6 +327,10 @@ static enum err wayback_find(void *context, struct capture *ret_capture, struct 
     enum err err = archive_key(wayback->reader, buf_bytes(&path->url), &surt, detail);
     if (err != ERR_OK) {
         return err;
+    }
+    if (path->id != 0) {
+        return archive_find_id(wayback->reader, surt, (struct stamp){path->time_us, path->id}, ret_capture,
+                               detail);
     }
     if (wayback_path_is_gate(path)) {
         struct bytes date = http_request_header(wayback->request, "Accept-Datetime");
@@ -357,6 +371,11 @@ static enum err answer_found(void *context, const struct capture *capture, struc
     struct wayback *wayback = context;
     bool is_any_time = wayback->path->digits.size < WAYBACK_DIGITS_MAX;
     wayback_choose(wayback, capture);
+    if (wayback->path->id != 0 &&
+        wayback->is_other) { /* the id says which one; its address has its own URL */
+        wayback_redirect(wayback, wayback->prefix, wayback->address, wayback->path->modifier, capture->url);
+        return ERR_OK;
+    }
     if (!wayback->is_exact && (is_any_time || wayback_is_page(wayback->path))) {
         return lead_to_capture(wayback);
     }

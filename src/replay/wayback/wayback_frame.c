@@ -15,7 +15,7 @@ static void put_capture_link(struct sheet *sheet, const struct wayback *wayback,
         return;
     }
     sheet_format(sheet, "<a id=%s href=\"", id);
-    sheet_replay_url(sheet, near->time_us, "", near->url);
+    sheet_replay_url(sheet, stamp_of_time(near->time_us), "", near->url);
     sheet_format(sheet, "\">%s</a>\n", words);
 }
 
@@ -28,19 +28,21 @@ static void frame_put_link(struct sheet *sheet, const char *path, struct bytes u
 static void frame_put_links(struct sheet *sheet, const struct wayback *wayback,
                             const struct archive_neighbours *near) {
     struct bytes url = wayback->capture.url;
-    char path[64];
+    char path[16 + 2 * STAMP_SIZE];
+    char own[STAMP_SIZE];
+    stamp_format(stamp_of(&wayback->capture), own);
     sheet_html(sheet, "<nav aria-label=\"Captures of this page\">\n");
     put_capture_link(sheet, wayback, "first", "First", &near->first);
     put_capture_link(sheet, wayback, "previous", "Previous", &near->previous);
     put_capture_link(sheet, wayback, "next", "Next", &near->next);
     put_capture_link(sheet, wayback, "last", "Last", &near->last);
     frame_put_link(sheet, "/web/*/", url, "Calendar");
-    snprintf(path, sizeof path, "/details/%s/", wayback->stamp);
+    snprintf(path, sizeof path, "/details/%s/", own);
     frame_put_link(sheet, path, url, "Details");
     if (near->previous.time_us != INT64_MIN) {
-        char digits[UTC_DIGITS_SIZE];
-        snprintf(path, sizeof path, "/compare/%s/%s/", utc_format_digits(near->previous.time_us, digits),
-                 wayback->stamp);
+        char previous[STAMP_SIZE];
+        snprintf(path, sizeof path, "/compare/%s/%s/",
+                 stamp_format(archive_neighbour_stamp(&near->previous), previous), own);
         frame_put_link(sheet, path, url, "Compare");
     }
     sheet_html(sheet, "</nav>\n");
@@ -104,7 +106,7 @@ static void put_banner(struct sheet *sheet, const struct wayback *wayback,
 static void put_frame(struct sheet *sheet, const struct wayback *wayback) {
     sheet_html(sheet, "<iframe id=replay title=\"The archived page ");
     sheet_text(sheet, wayback->capture.url);
-    sheet_format(sheet, "\" src=\"/web/~%s/%smp_/", wayback->replay->frame_key, wayback->stamp);
+    sheet_format(sheet, "\" src=\"/web/~%s/%smp_/", wayback->replay->frame_key, wayback->address);
     sheet_url(sheet, wayback->capture.url);
     sheet_html(sheet, "\"></iframe>\n");
 }

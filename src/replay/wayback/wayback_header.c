@@ -90,7 +90,7 @@ static void add_content_location(struct wayback *wayback) {
     struct bytes stated = fields_get(wayback->record.fields, BYTES("Content-Location"));
     buf_clear(text);
     if (!wayback->is_exact) {
-        buf_put_format(text, "%s%s%.*s/", wayback->prefix, wayback->stamp,
+        buf_put_format(text, "%s%s%.*s/", wayback->prefix, wayback->address,
                        BYTES_ARG(wayback->path->modifier));
         wayback_put_url(text, wayback->capture.url);
     } else if (stated.size == 0 || !put_reference(wayback, stated, text)) {

@@ -65,6 +65,7 @@ struct wayback {
     struct capture capture;
     char stamp[UTC_DIGITS_SIZE];  /* the capture's time */
     char around[UTC_DIGITS_SIZE]; /* the time of references in it */
+    char address[STAMP_SIZE];     /* of the capture: its time, with the id if it was asked for by that */
     bool is_exact;                /* it is of the very time that was asked for */
     bool is_other;                /* it is of another URL than was asked for, with the same SURT */
     struct archive_record record;

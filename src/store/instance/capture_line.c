@@ -5,6 +5,8 @@
 #include "base/hex.h"
 #include "store/backend/backend_mirrored.h"
 
+enum { CAPTURE_ID_DIGEST_SIZE = 16 }; /* so much of it the ring knows too */
+
 void capture_line_init(struct capture_line *line, struct instance *instance) {
     line->instance = instance;
     line->named_volume = 0;
@@ -16,6 +18,34 @@ struct bytes capture_line_mime(const struct capture *capture) {
         return BYTES("warc/revisit");
     }
     return capture->mime.size > 0 ? capture->mime : BYTES("unk");
+}
+
+/* FNV-1a */
+static uint64_t line_hash(uint64_t hash, struct bytes bytes) {
+    for (size_t i = 0; i < bytes.size; i++) {
+        hash = (hash ^ bytes.data[i]) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+static uint64_t line_hash_number(uint64_t hash, uint64_t number) {
+    for (size_t i = 0; i < 8; i++) {
+        hash = (hash ^ (number >> 8 * i & 0xff)) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+uint64_t capture_id(const struct capture *capture) {
+    uint64_t hash = line_hash(UINT64_C(0xcbf29ce484222325), capture->url);
+    hash = line_hash_number(hash, capture->url.size);
+    hash = line_hash(hash, capture->surt);
+    hash = line_hash_number(hash, (uint64_t)capture->time_us);
+    hash = line_hash_number(hash, capture->status);
+    hash = line_hash(hash, bytes_of(capture->digest, CAPTURE_ID_DIGEST_SIZE));
+    hash = (hash ^ hash >> 30) * UINT64_C(0xbf58476d1ce4e5b9); /* as splitmix64 ends: every bit counts */
+    hash = (hash ^ hash >> 27) * UINT64_C(0x94d049bb133111eb);
+    hash ^= hash >> 31;
+    return hash != 0 ? hash : 1;
 }
 
 struct bytes capture_line_digest(struct capture_line *line, const uint8_t digest[KEY_DIGEST_SIZE]) {

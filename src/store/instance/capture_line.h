@@ -31,6 +31,13 @@ struct cdxj capture_line_cdxj(struct capture_line *line, const struct capture *c
 /* "warc/revisit" if the payload is stored with an earlier capture; "unk" if none was told. */
 struct bytes capture_line_mime(const struct capture *capture);
 
+/*
+ * What tells a capture from all others of its SURT, also those of the same second: a hash of URL, SURT, time,
+ * status and document, never 0. It does not depend on where the record lies, so that copies, compacted
+ * volumes and imports of exported files agree on it.
+ */
+uint64_t capture_id(const struct capture *capture);
+
 /* "sha256:" and lower hex, until the next call. */
 struct bytes capture_line_digest(struct capture_line *line, const uint8_t digest[KEY_DIGEST_SIZE]);
 
