@@ -1,11 +1,13 @@
 """mnemon archive says why something could not be fetched, ends with 1 if nothing was, and remembers that a host was down."""
 import json
 import socket
+import urllib.request
 
 import pytest
 
 from test_archive import data, page, site  # noqa: F401
 from test_replay import Node, response
+from waiting import wait_for
 
 # One run for all of them: each host is tried three times, with pauses, at the same time.
 KINDS = ("refused", "timeout", "tls", "closed", "name_not_found")
@@ -104,6 +106,19 @@ def test_a_host_that_was_down_is_part_of_the_archive(down):
         assert 'class="day down"' in node.get(f"/web/{time14[:4]}*/{EARLIER}").text and "Could not be fetched" in calendar
         shown = json.loads(node.get(f"/api/v1/calendar?url={EARLIER}").text)
         assert shown["count"] == 1 and [row["scheme"] for row in shown["failures"]] == ["http"]
+    finally:
+        node.stop()
+
+
+def test_a_node_keeps_failures_too(mnemon, tmp_path):
+    """Its captures are signed, these are not: there is no response to vouch for."""
+    node = Node(mnemon, tmp_path, options=["--allow-private"])
+    try:
+        token = (node.data / "token").read_text().strip()
+        asked = urllib.request.Request(f"http://{node.host}/save", b"url=http://no-such-host.invalid/", {"Authorization": f"Bearer {token}"})
+        job = json.loads(urllib.request.urlopen(asked, timeout=30).read())["job_id"]
+        wait_for(lambda: json.loads(node.get(f"/save/status/{job}").text)["status"] == "error", lambda: node.get(f"/save/status/{job}").text)
+        wait_for(lambda: "urn:fetch-failure:http://no-such-host.invalid/" in node.get("/cdx?url=urn:fetch-failure:*").text, lambda: node.get("/cdx?url=urn:*").text)
     finally:
         node.stop()
 

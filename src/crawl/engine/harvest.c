@@ -494,9 +494,9 @@ static void harvest_on_stored(void *context, enum err err, const struct stored *
     trip->done(trip);
 }
 
-/* This node vouches for it. What cannot be signed is stored without. */
+/* This node vouches for it. What cannot be signed is stored without; only responses are. */
 static void harvest_sign(struct harvest *harvest, struct document *document) {
-    if (harvest->identity != NULL) {
+    if (harvest->identity != NULL && document->head.size > 0) {
         enum err err = attest_sign(harvest->identity, &harvest->sha256, &harvest->attested, document,
                                    harvest->trip->attest);
         (void)err;
