@@ -351,6 +351,8 @@ static enum err start_proxy(struct node *node, struct err_detail *detail) {
         .crowd = ring_services_crowd(node->ring_services),
         .transport = node->transport,
         .clock = config->clock,
+        .note = node_note,
+        .context = node,
     };
     http_server_address(node->http, &proxy.http);
     return config->has_proxy ? proxy_start(&proxy, &node->proxy, detail) : ERR_OK;

@@ -314,8 +314,10 @@ def test_no_substitute_is_code(mnemon, tmp_path):
 def test_a_substitute_is_of_the_same_origin(mnemon, tmp_path, tls):
     context, certificate = tls
     live = Origin(context)
-    keep(mnemon, tmp_path, response(f"http://{DEAD}/plain", b"plain"), response(f"https://{DEAD}/secure", b"secure"),
-         response(f"http://{DEAD}/both", b"plain", time14="20260102030405"), response(f"https://{DEAD}/both", b"secure", time14="20250102030405"),
+    keep(mnemon, tmp_path, response(f"http://{DEAD}/plain", b"plain"), response(f"https://{DEAD}/secure", b"secure", Mnemon_TLS="verified"),
+         response(f"https://{DEAD}/unproved", b"whose?"), response(f"https://{DEAD}/false", b"a liar's", Mnemon_TLS="self-signed certificate"),
+         response(f"http://{DEAD}/both", b"plain", time14="20260102030405"),
+         response(f"https://{DEAD}/both", b"secure", time14="20250102030405", Mnemon_TLS="verified"),
          response(f"http://{DEAD}:8080/port", b"port"), response("http://www.dead.invalid/", b"www"), response(live.link("/"), b"kept"))
     authority = tmp_path / "ca.pem"
     authority.write_text(mnemon("proxy", "--print-ca", "--data", tmp_path / "node").stdout)
@@ -326,6 +328,7 @@ def test_a_substitute_is_of_the_same_origin(mnemon, tmp_path, tls):
 
         assert get(f"http://{DEAD}/plain") == b"plain" and get(f"https://{DEAD}/plain") == 504
         assert get(f"https://{DEAD}/secure") == b"secure" and get(f"http://{DEAD}/secure") == 504
+        assert get(f"https://{DEAD}/unproved") == get(f"https://{DEAD}/false") == 504, "no certificate was good then"
         assert get(f"http://{DEAD}/both") == b"plain" and get(f"https://{DEAD}/both") == b"secure", "each its own"
         assert get(f"http://{DEAD}:8080/port") == b"port"
         assert get(f"http://{DEAD}:8081/port") == get(f"http://{DEAD}/port") == 504
@@ -339,7 +342,9 @@ def test_a_dead_server_behind_a_tunnel_is_pointed_to(mnemon, tmp_path):
     with running(mnemon, tmp_path) as node:
         got = node.raw(f"CONNECT {DEAD}:443 HTTP/1.1\r\n\r\n".encode())
         assert got.startswith(b"HTTP/1.1 504")
-        assert f"{node.url.rstrip('/')}/web/*/https://{DEAD}/*".encode() in got, got
+        way = f"{node.url.rstrip('/')}/web/*/https://{DEAD}/*"
+        assert f'Link: <{way}>; rel="archives"\r\n'.encode() in got and f'<a href="{way}">'.encode() in got, got
+        assert f"https://{DEAD}/ does not answer; what the archive has of it: {way}" in node.log.read_text()
 
 
 def test_a_substitute_is_decoded_within_limits(mnemon, tmp_path):

@@ -6,10 +6,11 @@
 
 #include "net/socket_address.h"
 #include "node/proxy/proxy_state.h"
+#include "replay/archive/wayback_path.h"
 
 /* ---- one browser's connection: requests one after the other, or a tunnel ---- */
 
-enum { ERROR_SIZE_MAX = 8 << 10, POINTER_SIZE_MAX = 1 << 10 };
+enum { ERROR_SIZE_MAX = 32 << 10, POINTER_SIZE_MAX = 1 << 10, NOTES_US = 1000000 };
 
 static const uint64_t idle_us = 75000000;          /* between requests */
 static const uint64_t head_us = 15000000;          /* for a head, or TLS, that has begun */
@@ -58,9 +59,11 @@ static void put_html(struct buf *out, const char *text) {
     }
 }
 
-/* To what the node's own pages have of it: there it is shown as what it is, and cannot be taken for the site.
+/*
+ * The address of what the node's own pages have of it: there it is shown as what it is, and cannot be taken
+ * for the site. Nothing, if this machine is not the only one to be told.
  */
-static void put_pointer(struct buf *out, const struct proxy_connection *connection) {
+static void put_way(struct buf *out, const struct proxy_connection *connection) {
     const struct proxy *proxy = connection->proxy;
     const struct proxy_origin *origin = &connection->exchange.origin;
     char address[ADDRESS_TEXT_SIZE_MAX];
@@ -68,24 +71,48 @@ static void put_pointer(struct buf *out, const struct proxy_connection *connecti
         url_href(&origin->url).size > POINTER_SIZE_MAX) {
         return;
     }
-    buf_put_format(out, "<p>What the archive has of it: http://%s/web/%s",
-                   address_format(&proxy->config.http, address), origin->is_tunnel ? "*/" : "");
-    struct bytes href = url_href(&origin->url);
-    for (size_t i = 0; i < href.size; i++) {
-        char text[2] = {(char)href.data[i], '\0'};
-        put_html(out, text);
+    buf_put_format(out, "http://%s/web/%s", address_format(&proxy->config.http, address),
+                   origin->is_tunnel ? "*/" : "");
+    wayback_put_url(out, url_href(&origin->url));
+    buf_put_string(out, origin->is_tunnel ? "*" : "");
+}
+
+static void put_pointer(struct buf *out, struct bytes way) {
+    char text[4 * POINTER_SIZE_MAX];
+    snprintf(text, sizeof text, "%.*s", BYTES_ARG(way));
+    buf_put_string(out, "<p>What the archive has of it: <a href=\"");
+    put_html(out, text);
+    buf_put_string(out, "\">");
+    put_html(out, text);
+    buf_put_string(out, "</a></p>\n");
+}
+
+/* No browser shows the body of a refused tunnel: it might be anybody's. Who started the proxy is told. */
+static void note_way(struct proxy_connection *connection, struct bytes way) {
+    struct proxy *proxy = connection->proxy;
+    const struct proxy_origin *origin = &connection->exchange.origin;
+    uint64_t now_us = proxy_now_us(proxy);
+    char sentence[6 * POINTER_SIZE_MAX];
+    bool is_soon = proxy->noted_us != 0 && now_us - proxy->noted_us < NOTES_US;
+    if (proxy->config.note == NULL || way.size == 0 || !origin->is_tunnel || is_soon) {
+        return;
     }
-    buf_put_string(out, origin->is_tunnel ? "*</p>\n" : "</p>\n");
+    proxy->noted_us = now_us;
+    snprintf(sentence, sizeof sentence, "%.*s does not answer; what the archive has of it: %.*s",
+             BYTES_ARG(url_href(&origin->url)), BYTES_ARG(way));
+    proxy->config.note(proxy->config.context, sentence);
 }
 
 void proxy_connection_refuse(struct proxy_connection *connection, unsigned status, const char *sentence) {
     struct proxy_exchange *exchange = &connection->exchange;
     struct buf page;
     struct buf out;
+    struct buf way;
     exchange->keeps_connection =
         exchange->keeps_connection && exchange->request_body.is_ended && !exchange->request_body.is_wrong;
     buf_init(&page, ERROR_SIZE_MAX);
     buf_init(&out, 2 * ERROR_SIZE_MAX);
+    buf_init(&way, ERROR_SIZE_MAX);
     buf_put_format(&page,
                    "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>%u %s</title>\n"
                    "<h1>%s</h1>\n<p>",
@@ -93,20 +120,29 @@ void proxy_connection_refuse(struct proxy_connection *connection, unsigned statu
     put_html(&page, sentence);
     buf_put_string(&page, "</p>\n");
     if (status == 502 || status == 504) {
-        put_pointer(&page, connection);
+        put_way(&way, connection);
+    }
+    if (way.size > 0) {
+        put_pointer(&page, buf_bytes(&way));
+        note_way(connection, buf_bytes(&way));
     }
     buf_put_string(&page, "<p>mnemon proxy</p>\n");
     buf_put_format(&out,
                    "HTTP/1.1 %u %s\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %zu\r\n"
-                   "Cache-Control: no-store\r\nX-Mnemon-Source: proxy\r\nConnection: %s\r\n\r\n",
+                   "Cache-Control: no-store\r\nX-Mnemon-Source: proxy\r\nConnection: %s\r\n",
                    status, status_text(status), page.size,
                    exchange->keeps_connection ? "keep-alive" : "close");
+    if (way.size > 0) {
+        buf_put_format(&out, "Link: <%.*s>; rel=\"archives\"\r\n", BYTES_ARG(buf_bytes(&way)));
+    }
+    buf_put_string(&out, "\r\n");
     if (!exchange->is_head) {
         buf_put(&out, buf_bytes(&page));
     }
     proxy_wire_write(connection->client, buf_bytes(&out));
     buf_done(&page);
     buf_done(&out);
+    buf_done(&way);
     proxy_connection_next(connection);
 }
 

@@ -49,6 +49,9 @@ struct proxy_config {
     struct transport *transport;
     struct address http; /* the node's own pages: not to be had through the proxy */
     const struct clock *clock;
+    void (*note)(void *context,
+                 const char *sentence); /* for the person in front of it; NULL: nobody is told */
+    void *context;
 };
 
 /* ERR_BUSY where the port is taken; the errors of proxy_authority_open(). */

@@ -11,6 +11,7 @@
 #include "node/proxy/proxy_head.h"
 #include "node/proxy/proxy_substitute.h"
 #include "store/document/document_hasher.h"
+#include "store/volume/volume_record.h"
 #include "warc/content.h"
 #include "web/url/canon.h"
 #include "web/url/surt.h"
@@ -259,6 +260,7 @@ static const char *take_obtained(struct proxy_worker *worker, struct proxy_job *
     struct proxy_substitute found = {
         .status = 200,
         .url = captured->document.url,
+        .tls = captured->document.tls,
         .payload = captured->payload,
         .time_us = captured->document.time_us,
     };
@@ -380,6 +382,7 @@ static enum err take_record(void *context, const struct capture *capture, struct
         .status = record.status,
         .fields = record.is_http ? record.fields : NULL,
         .url = capture->url,
+        .tls = fields_get(&record.header->fields, BYTES(VOLUME_TLS_FIELD)),
         .payload = record.body,
         .time_us = capture->time_us,
         .source = "archive",

@@ -117,6 +117,7 @@ struct proxy {
     struct standing standing; /* servers that were silent: others are asked at once, not after the time-out */
     struct standing_entry silences[PROXY_SILENCES_MAX];
     struct proxy_head head; /* for the request that is being read */
+    uint64_t noted_us;      /* when it was last said where a dead server can be read */
 };
 
 static inline uint64_t proxy_now_us(const struct proxy *proxy) {

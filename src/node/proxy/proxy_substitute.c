@@ -56,6 +56,10 @@ const char *proxy_substitute_refusal(const struct proxy_substitute *substitute, 
     if (!proxy_substitute_is_same_origin(asked, substitute->url)) {
         return "what it has is of another scheme, host or port";
     }
+    if (bytes_starts_with_ignore_case(substitute->url, BYTES("https:")) &&
+        !bytes_equal(substitute->tls, BYTES("verified"))) {
+        return "what it has was not read over a connection with a valid certificate";
+    }
     if (mime_type_is_script(&substitute->type) || mime_type_is(&substitute->type, "application/wasm")) {
         return "it has it, but a script in the place of another would run in living pages";
     }

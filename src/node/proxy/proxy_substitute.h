@@ -5,7 +5,8 @@
  * Any member of the crowd may have made it, and anybody can ask for it by naming a port where nobody listens.
  * So it must do no more than a stranger's page could:
  *
- *      where       only for the same scheme, host and port as the capture's URL
+ *      where       only for the same scheme, host and port as the capture's URL, and for https: only if
+ *                  the certificate of its server was valid when it was captured
  *      for what    documents, pictures, styles, fonts, sound: not for scripts, workers, or what scripts fetch
  *      as what     in a sandbox without an origin and without scripts, never guessed to be another type
  *      head        fields of an allow-list, written anew
@@ -29,6 +30,7 @@ struct proxy_substitute {
     const struct fields *fields; /* of its head; NULL: it is not HTTP */
     struct mime_type type;       /* as browsers read it */
     struct bytes url;            /* that was captured */
+    struct bytes tls;            /* "verified": its server's certificate was valid when it was captured */
     struct bytes payload;
     int64_t time_us;
     char source[PROXY_SUBSTITUTE_SOURCE_SIZE_MAX];
