@@ -12,6 +12,7 @@
 #include "cli/data.h"
 #include "cli/output.h"
 #include "store/index/index_cursor.h"
+#include "store/instance/twins.h"
 
 /* ---- stat ---- */
 
@@ -137,7 +138,18 @@ static void put_volume_json(struct json *json, const struct tally *tally) {
     json_close(json);
 }
 
+/* Documents that were stored once more while a volume was down, until "compact" merges them. */
+static void put_twins_text(struct buf *out, const struct twins_stat *twins) {
+    buf_put_format(out, "%-12s %s", "duplicates", twins->is_cut ? "at least " : "");
+    value_put_count(out, twins->documents_count);
+    buf_put_string(out, " on more than one volume, ");
+    value_put_size(out, twins->size);
+    buf_put_byte(out, '\n');
+}
+
 static void put_report(struct buf *out, struct data *data, bool is_json) {
+    struct twins_stat twins;
+    bool has_twins = twins_count(data->session, COUNT_MAX, &twins, NULL) == ERR_OK;
     struct volume_stat sum = {0};
     bool is_estimate = false;
     struct buf volumes;
@@ -164,12 +176,18 @@ static void put_report(struct buf *out, struct data *data, bool is_json) {
         json_begin(&json, out);
         json_text(&json, "directory", data->directory);
         store_put_json(&json, &sum);
+        if (has_twins) {
+            JSON_COUNTS(&json, {"duplicates", twins.documents_count}, {"duplicate_size", twins.size});
+        }
         json_raw(&json, "volumes", buf_bytes(&volumes));
         json_end(&json);
         buf_put_byte(out, '\n');
     } else {
         buf_put_format(out, "%-12s %s\n", "directory", data->directory);
         store_put_text(out, &sum, is_estimate);
+        if (has_twins && count > 1) {
+            put_twins_text(out, &twins);
+        }
         buf_put(out, buf_bytes(&volumes));
     }
     buf_done(&volumes);
@@ -473,15 +491,18 @@ const struct command store_command = {
     .name = "store",
     .summary = "store, read, remove and check documents by content key",
     .synopsis = "ACTION [OPTION…] [ARGUMENT…]",
-    .details = "The content store below the archive: every document is stored once and identified by the "
-               "SHA-256 of its bytes.\n\n"
-               "  put FILE…|-   store files, or standard input, and print a content key for each\n"
-               "  get KEY       write a document to standard output\n"
-               "  rm KEY…       drop one reference each; a document without references is gone\n"
-               "  stat          show how many documents there are and how much disk they take\n"
-               "  verify        read everything again and report damage\n"
-               "  compact       free the disk space of removed documents\n"
-               "  reindex       rebuild the index from the segments alone",
+    .details =
+        "The content store below the archive: every document is stored once and identified by the "
+        "SHA-256 of its bytes.\n\n"
+        "  put FILE…|-   store files, or standard input, and print a content key for each\n"
+        "  get KEY       write a document to standard output\n"
+        "  rm KEY…       drop one reference each; a document without references is gone\n"
+        "  stat          show how many documents there are, how much disk they take, and how many lie on "
+        "two volumes since one of them was down\n"
+        "  verify        read everything again and report damage\n"
+        "  compact       merge documents that lie on two volumes, and free the disk space of removed "
+        "ones\n"
+        "  reindex       rebuild the index from the segments alone",
     .options = store_options,
     .options_size = sizeof(struct store_options),
     .defaults = &store_defaults,

@@ -10,6 +10,7 @@
 #include "cli/data.h"
 #include "cli/progress.h"
 #include "cli/store.h"
+#include "store/instance/twins.h"
 #include "store/volume/compact.h"
 #include "store/volume/damage.h"
 
@@ -177,17 +178,29 @@ int store_verify(struct cli *cli, const struct store_options *options) {
 
 /* ---- compact ---- */
 
-static void print_compacted(struct cli *cli, bool json, const struct compact_report *report) {
+struct compaction {
+    unsigned dead_percent;
+    struct compact_report sum;
+    uint64_t merged_count; /* captures of documents that lay on two volumes */
+};
+
+static void print_compacted(struct cli *cli, bool json, const struct compaction *compaction) {
+    const struct compact_report *report = &compaction->sum;
     if (json) {
         struct json line;
         json_begin_file(&line, cli->out);
         JSON_COUNTS(&line, {"segments", report->segments_count}, {"dropped", report->dropped_count},
-                    {"kept", report->kept_count}, {"freed", report->freed_size});
+                    {"kept", report->kept_count}, {"freed", report->freed_size},
+                    {"merged", compaction->merged_count});
         json_end(&line);
         return;
     }
     struct buf line;
     buf_init(&line, 256);
+    if (compaction->merged_count > 0) {
+        value_put_count(&line, compaction->merged_count);
+        buf_put_string(&line, " captures merged with those of another volume\n");
+    }
     buf_put_format(&line, "%u segments rewritten, ", report->segments_count);
     value_put_count(&line, report->dropped_count);
     buf_put_string(&line, " records dropped, ");
@@ -195,11 +208,6 @@ static void print_compacted(struct cli *cli, bool json, const struct compact_rep
     buf_put_string(&line, " freed\n");
     cli_write(cli, &line);
 }
-
-struct compaction {
-    unsigned dead_percent;
-    struct compact_report sum;
-};
 
 static enum err compact_one(void *context, const struct instance_volume *volume, struct err_detail *detail) {
     struct compaction *compaction = context;
@@ -220,8 +228,14 @@ int store_compact(struct cli *cli, const struct store_options *options) {
     }
     data_tell_remote(&data);
     struct compaction compaction = {.dead_percent = (unsigned)options->dead};
-    bool is_good = visit_volumes(&data, "compact", compact_one, &compaction);
-    print_compacted(cli, options->json, &compaction.sum);
+    struct err_detail detail = {0};
+    enum err err = twins_merge(data.instance, &compaction.merged_count, &detail);
+    if (err != ERR_OK) {
+        cli_fail(cli, "documents that lie on two volumes cannot be merged: %s",
+                 err_detail_text(&detail, err));
+    }
+    bool is_good = visit_volumes(&data, "compact", compact_one, &compaction) && err == ERR_OK;
+    print_compacted(cli, options->json, &compaction);
     data_close(&data);
     return is_good ? CLI_DONE : CLI_FAILED;
 }

@@ -255,3 +255,53 @@ def test_commands_on_a_member_see_the_whole_ring_or_say_who_is_missing(ring, tmp
     alone = first.run("list", "*")
     assert alone.returncode == 1 and "this node is not running" in alone.stderr, alone.stderr
     assert first.run("list", "--local", "*").returncode == 0
+
+
+# ---- what an outage leaves behind
+
+
+def test_documents_that_an_outage_stored_twice_are_counted_and_merged(mnemon, tmp_path):
+    data, disk = tmp_path / "data", tmp_path / "disk"
+    data.mkdir()
+    disk.mkdir()
+    (data / "connector").write_text(f'[volume-0]\npath = volumes/0\nindex = index/0\n[volume-1]\npath = "{disk}"\n')
+
+    def run(*words, **options):
+        return mnemon(*words, "--data", data, **options)
+
+    def stat():
+        return json.loads(run("store", "stat", "--json").stdout)
+
+    def bring(name, *days):
+        source = tmp_path / f"{name}.warc"
+        source.write_bytes(b"".join(warc(f"{SITE}/{i}", body_of(i) + b"x" * 2000, f"2026-01-{day:02}T03:04:05Z")
+                                    for day in days for i in range(PAGES)))
+        assert run("import", "-q", source).returncode == 0
+
+    bring("before", 1)
+    before = stat()
+    away = before["volumes"][1]["documents"]
+    assert (before["documents"], before["duplicates"]) == (PAGES, 0) and 0 < away < PAGES
+    disk.rename(disk.with_name("unplugged"))
+    bring("during", 2, 3)
+    disk.with_name("unplugged").rename(disk)
+    whole = run("list", "*")
+    assert whole.returncode == 0 and len(whole.stdout.splitlines()) == 3 * PAGES
+    after = stat()
+    assert after["duplicates"] == away and after["documents"] == PAGES + away and after["duplicate_size"] > 2000 * away
+    assert f"duplicates   {away} on more than one volume" in run("store", "stat").stdout
+
+    moved = next(f["url"] for f in map(lambda line: json.loads(line.split(" ", 2)[2]), whole.stdout.splitlines())
+                 if f["filename"].startswith("1/"))
+    merged = run("store", "compact", "--dead", "0", "--json")
+    assert merged.returncode == 0 and json.loads(merged.stdout)["merged"] == 2 * away, merged
+    last = stat()
+    assert (last["documents"], last["duplicates"]) == (PAGES, 0)
+    listed = run("list", "*")
+    fields = [json.loads(line.split(" ", 2)[2]) for line in listed.stdout.splitlines()]
+    assert [(f["url"], f["digest"], f["status"]) for f in fields] == [
+        (f["url"], f["digest"], f["status"]) for f in map(lambda line: json.loads(line.split(" ", 2)[2]), whole.stdout.splitlines())]
+    for day in (1, 2, 3):
+        got = run("get", "--headers", "--at", f"202601{day:02}", moved)
+        assert got.stdout.startswith("HTTP/1.1 200 OK\n") and got.stdout.endswith("x" * 2000), got
+    assert run("store", "verify").returncode == 0

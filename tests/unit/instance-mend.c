@@ -1,6 +1,8 @@
 /* instance, scrub, damage: what is damaged on one of several volumes is found in time, listed and replaced.
  */
 #include "instance-fixture.h"
+#include "store/instance/record.h"
+#include "store/instance/twins.h"
 
 #include "clock-manual.h"
 #include "store/instance/scrub.h"
@@ -331,6 +333,75 @@ static void a_list_of_damage_is_read_back_once(void **state) {
     assert_int_equal(seen.count, 2);
 }
 
+/* ---- documents on two volumes ---- */
+
+static struct twins_stat count_twins(struct fixture *fixture) {
+    struct twins_stat stat;
+    assert_int_equal(twins_count(fixture->session, UINT64_MAX, &stat, NULL), ERR_OK);
+    return stat;
+}
+
+/* All captures of the fixture, each with the document; the record of the last. */
+static size_t count_captures(struct fixture *fixture, const char *body, struct record *record) {
+    struct merge *merge;
+    struct capture capture;
+    struct instance_session *reader = instance_session_new(fixture->instance);
+    size_t count = 0;
+    assert_int_equal(merge_open(fixture->session, BYTES(""), BYTES(""), false, &merge, NULL), ERR_OK);
+    while (merge_next(merge, &capture, NULL) == ERR_OK) {
+        struct key key;
+        struct block block;
+        count++;
+        assert_int_equal(instance_locate(fixture->session, &capture, &key, &block, NULL), ERR_OK);
+        fixture_expect(fixture, &key, body);
+        assert_int_equal(record_read(record, reader, capture.volume, &capture.location, NULL), ERR_OK);
+    }
+    merge_close(merge);
+    instance_session_free(reader);
+    return count;
+}
+
+static void copies_on_several_volumes_become_one_and_nothing_of_a_capture_is_lost(void **state) {
+    struct fixture *fixture = *state;
+    struct document document = {
+        .url = BYTES("http://example.org/a"),
+        .time_us = FIXTURE_SECOND_US,
+        .head = BYTES("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"),
+        .body = BYTES("one body"),
+        .request = BYTES("GET /a HTTP/1.1\r\n\r\n"),
+        .ip_address = BYTES("192.0.2.1"),
+        .tls = BYTES("verified"),
+    };
+    struct record record;
+    uint64_t moved_count;
+    assert_int_equal(record_init(&record), ERR_OK);
+    for (size_t i = 0; i < FIXTURE_VOLUMES_COUNT; i++) {
+        document.time_us += FIXTURE_SECOND_US;
+        fixture_put_document(fixture, &document, STORE_FORCE_NEW, fixture_numbers[i]);
+    }
+    /* As a run that was cut off leaves it: one capture on two volumes. */
+    assert_int_equal(fixture_put_document(fixture, &document, STORE_REGULAR, INSTANCE_VOLUME_ANY).key.volume,
+                     0);
+    struct stored plain = fixture_put(fixture, "plain", 0);
+    document = (struct document){.body = BYTES("plain"), .time_us = FIXTURE_SECOND_US};
+    struct stored other = fixture_put_document(fixture, &document, STORE_FORCE_NEW, 7);
+    assert_int_equal(count_twins(fixture).documents_count, 2);
+
+    assert_int_equal(twins_merge(fixture->instance, &moved_count, NULL), ERR_OK);
+    assert_true(moved_count >= 2);
+    assert_int_equal(count_twins(fixture).documents_count, 1); /* whose keys name their volumes */
+    fixture_expect(fixture, &plain.key, "plain");
+    fixture_expect(fixture, &other.key, "plain");
+    assert_int_equal(count_captures(fixture, "one body", &record), 3);
+    assert_bytes_equal(fields_get(&record.header.fields, BYTES("WARC-IP-Address")), BYTES("192.0.2.1"));
+    assert_bytes_equal(fields_get(&record.header.fields, BYTES("Mnemon-TLS")), BYTES("verified"));
+    assert_true(record.head.size > 0);
+    fixture_reopen(fixture);
+    assert_int_equal(twins_merge(fixture->instance, &moved_count, NULL), ERR_OK);
+    assert_int_equal(moved_count, 0);
+    record_done(&record);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_set_up, fixture_tear_down)
 
 int main(void) {
@@ -343,6 +414,7 @@ int main(void) {
         TEST(scrubbing_names_a_document_whose_capture_is_gone),
         TEST(a_scrub_file_that_is_none_begins_a_pass),
         TEST(a_list_of_damage_is_read_back_once),
+        TEST(copies_on_several_volumes_become_one_and_nothing_of_a_capture_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

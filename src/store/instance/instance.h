@@ -10,8 +10,9 @@
  * With a single volume none of this happens: the volume does it all itself.
  *
  * A volume that is down makes its own documents unavailable and nothing else. Whoever stores meanwhile is not
- * told of duplicates there, so a document may then be stored once more. A volume server that is back is used
- * again by itself; a local volume that did not open stays down until the instance is opened again.
+ * told of duplicates there, so a document may then be stored once more, until they are merged (twins.h). A
+ * volume server that is back is used again by itself; a local volume that did not open stays down until the
+ * instance is opened again.
  *
  * Any thread may use an instance, each through a session of its own. One process at a time has a local
  * volume: a second one is told so.

@@ -148,8 +148,7 @@ static enum err instance_deliver_compared(struct delivery *delivery) {
 
 /* ---- new documents ---- */
 
-/* The volume that the digest falls to, of those that take new documents. */
-static size_t instance_place_by_digest(const struct instance *instance, const struct document_sum *sum) {
+size_t instance_place_by_digest(const struct instance *instance, const struct document_sum *sum) {
     uint64_t number = 0;
     for (size_t i = 0; i < sizeof number; i++) {
         number = number << 8 | sum->digest[i];

@@ -6,6 +6,7 @@
  *      instance_get.c    reading by key and location, from whichever volume has it
  *      instance_put.c    where a document goes, and the calls that remove and repair
  *      merge.c           walks over all volumes at once
+ *      twins.c           documents that lie on more than one of them
  */
 #ifndef MNEMON_STORE_INSTANCE_INSTANCE_STATE_H
 #define MNEMON_STORE_INSTANCE_INSTANCE_STATE_H
@@ -68,6 +69,9 @@ enum err instance_note(struct instance *instance, size_t index, enum err err, st
 
 /* The slot did not answer this session. detail: of a walk, as its backend gave it; else NULL. */
 void instance_miss(struct instance_session *session, size_t index, const struct err_detail *detail);
+
+/* The index of the volume that the digest falls to, of those that take new documents; there must be one. */
+size_t instance_place_by_digest(const struct instance *instance, const struct document_sum *sum);
 
 /* The session with the slot's backend; the reason if it is down; ERR_NOT_FOUND if nothing is in it. */
 enum err instance_reach(struct instance_session *session, size_t index, struct backend_session **ret_session,
