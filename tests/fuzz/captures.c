@@ -4,6 +4,7 @@
  */
 #include "fuzz.h"
 
+#include "crawl/engine/attest.h"
 #include "node/captures/captures_code.h"
 #include "node/captures/captures_state.h"
 #include "node/reading/ring_reader_scope.h"
@@ -27,6 +28,31 @@ static void check_answer(struct bytes input, struct buf *out) {
     }
 }
 
+/* Signed by us, it is ours; the same text for another document is not. */
+static void check_signing(struct bytes text) {
+    struct sha256 sha256;
+    static const uint8_t seed[IDENTITY_SEED_SIZE] = {1};
+    struct identity identity;
+    struct buf message;
+    struct document_sum sum = {.size = text.size};
+    struct document document = {
+        .url = text, .head = text, .request = text, .sum = &sum, .is_body_left_out = true};
+    char signature[ATTEST_TEXT_SIZE];
+    uint8_t signer[PEER_KEY_SIZE];
+    bool covers_request;
+    buf_init(&message, WRITTEN_SIZE_MAX);
+    enum err err = identity_from_seed(&identity, seed);
+    ASSERT(err == ERR_OK && sha256_init(&sha256) == ERR_OK);
+    if (attest_sign(&identity, &sha256, &message, &document, signature) == ERR_OK) {
+        err = attest_verify(&sha256, &message, &document, signer, &covers_request, NULL);
+        ASSERT(err == ERR_OK && covers_request && memcmp(signer, identity.key, sizeof signer) == 0);
+        document.time_us = 1;
+        ASSERT(attest_verify(&sha256, &message, &document, signer, &covers_request, NULL) != ERR_OK);
+    }
+    sha256_done(&sha256);
+    buf_done(&message);
+}
+
 /* A key, then what is said of it. It is never believed by accident: the key's digest is of other bytes. */
 static void check_description(struct bytes input, struct buf *out) {
     struct peer_rpc *no_peer_rpc = NULL;
@@ -42,6 +68,7 @@ static void check_description(struct bytes input, struct buf *out) {
     memcpy(key.bytes, input.data, RINGKEY_SIZE);
     enum err err = captures_check(session, &key, bytes_skip(input, RINGKEY_SIZE), &captured, NULL);
     ASSERT(err == ERR_OK || err == ERR_MISMATCH || err == ERR_LIMIT);
+    check_signing(bytes_slice(input, 0, input.size < 100 ? input.size : 100));
     captures_session_free(session);
 }
 

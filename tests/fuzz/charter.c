@@ -34,10 +34,41 @@ static void repeat(const void *signer, const char *context, struct bytes message
     memcpy(out, signer, CHARTER_SIGNATURE_SIZE);
 }
 
+/* The version that its founder could sign next: one member less. */
+static void try_next_charter(struct charter *charter) {
+    struct charter *next = malloc(sizeof *next);
+    struct sha256 sha256;
+    uint8_t id[CHARTER_ID_SIZE];
+    uint8_t next_id[CHARTER_ID_SIZE];
+    enum err err = sha256_init(&sha256);
+    ASSERT(next != NULL && err == ERR_OK);
+    *next = *charter;
+    ASSERT(charter_succeeds(charter, next, NULL) == ERR_EXISTS);
+    next->version += next->version < UINT32_MAX;
+    err = charter_remove(next, charter->founder);
+    ASSERT(err != ERR_OK || charter_is_removed(next, charter->founder));
+    ASSERT(charter_succeeds(charter, next, NULL) == (next->version > charter->version ? ERR_OK : ERR_EXISTS));
+    charter_id(charter, &sha256, id);
+    charter_id(next, &sha256, next_id);
+    ASSERT(memcmp(id, next_id, sizeof id) == 0);
+    next->mapping ^= 1;
+    ASSERT(charter_succeeds(charter, next, NULL) == ERR_MISMATCH);
+    next->created_s ^= 1;
+    ASSERT(charter_succeeds(charter, next, NULL) == ERR_MISMATCH);
+    sha256_done(&sha256);
+    free(next);
+}
+
+static bool doubt(const uint8_t key[PEER_KEY_SIZE], const char *context, struct bytes message,
+                  const uint8_t signature[CHARTER_SIGNATURE_SIZE]) {
+    return !believe(key, context, message, signature);
+}
+
 static void try_charter(struct bytes input) {
     struct charter *charter = malloc(sizeof *charter);
     uint8_t *again = malloc(CHARTER_SIZE_MAX);
     ASSERT(charter != NULL && again != NULL);
+    ASSERT(charter_read(input, doubt, charter, NULL) != ERR_OK);
     if (charter_read(input, believe, charter, NULL) == ERR_OK) {
         enum err err = charter_check(charter, NULL);
         ASSERT(err == ERR_OK);
@@ -46,6 +77,7 @@ static void try_charter(struct bytes input) {
         for (size_t i = 0; i < charter->removed_count; i++) {
             ASSERT(charter_is_removed(charter, charter->removed[i]));
         }
+        try_next_charter(charter);
     }
     free(again);
     free(charter);
@@ -82,6 +114,29 @@ static void try_greeting(struct bytes input) {
     }
 }
 
+/* Under other charters. */
+static void try_counting(const struct decree *decree, struct charter *charter) {
+    static const uint8_t other[CHARTER_ID_SIZE] = {1};
+    struct sha256 sha256;
+    uint8_t id[DECREE_ID_SIZE];
+    enum err err = sha256_init(&sha256);
+    ASSERT(err == ERR_OK);
+    decree_id(decree, &sha256, id);
+    sha256_done(&sha256);
+    ASSERT(decree_next_version(decree->version, 1) == 0 ||
+           decree_next_version(decree->version, 1) > decree->version);
+    bool is_other = memcmp(decree->ring, other, sizeof other) != 0;
+    ASSERT(!is_other || decree_counts(decree, charter, other, 1, NULL, NULL) == ERR_MISMATCH);
+    charter->members_may_add_jobs = !charter->members_may_add_jobs;
+    (void)!decree_counts(decree, charter, decree->ring, 1, NULL, NULL);
+    memcpy(charter->founder, decree->author, sizeof charter->founder);
+    ASSERT(decree_counts(decree, charter, decree->ring, 1, NULL, NULL) == ERR_OK);
+    err = charter_remove(charter, decree->author);
+    ASSERT(err == ERR_OK);
+    memset(charter->founder, 0, sizeof charter->founder);
+    (void)!decree_counts(decree, charter, decree->ring, 1, NULL, NULL);
+}
+
 static void try_decree(struct bytes input) {
     struct decree decree;
     struct charter *charter = calloc(1, sizeof *charter);
@@ -93,6 +148,7 @@ static void try_decree(struct bytes input) {
         ASSERT(bytes_equal(decree_write(&decree, repeat, signature, again), input));
         bool counts = decree_counts(&decree, charter, decree.ring, decree.version, believe, NULL) == ERR_OK;
         ASSERT(!counts || decree.membership.is_there || decree_is_founders(&decree, charter));
+        try_counting(&decree, charter);
     }
     free(again);
     free(charter);

@@ -14,6 +14,38 @@
 
 enum { FILE_SIZE_MAX = 1 << 20, TEXT_SIZE_MAX = 64 << 10, DIGEST_STEP = 4 };
 
+/* In its place on the disk. */
+static void check_setup_file(struct collection_setup *setup) {
+    static const char *const directories[] = {"/nodes", "/staging", "/trees", ""};
+    char directory[] = "/tmp/mnemon-fuzz-XXXXXX";
+    char path[COLLECTION_SETUP_PATH_SIZE_MAX];
+    static char names[COLLECTION_SETUP_NAMES_MAX][VERSION_NAME_SIZE_MAX + 1];
+    struct version version = {.name = "papers", .number = 1};
+    struct collection_setup again;
+    bool is_made = mkdtemp(directory) != NULL;
+    ASSERT(is_made && collection_setup_read(directory, "papers", &again, NULL) == ERR_NOT_FOUND);
+    enum err err = collection_setup_write(directory, setup, NULL);
+    ASSERT(err == ERR_OK && collection_setup_read(directory, "papers", &again, NULL) == ERR_OK);
+    ASSERT(collection_setup_names(directory, names) == 1);
+    ASSERT(collection_setup_any_needs_no_group(directory) == collection_setup_needs_no_group(&again));
+    for (size_t i = 0; i < again.readers.count; i++) {
+        ASSERT(collection_readers_have(&again.readers, setup->readers.keys[i]));
+    }
+    err = collection_setup_write_version(directory, "papers", "version", &version, NULL);
+    ASSERT(err == ERR_OK); /* nobody has signed it */
+    ASSERT(collection_setup_read_version(directory, "papers", "version", &version, NULL) == ERR_CORRUPT);
+    err = collection_setup_remove(directory, "papers", NULL);
+    ASSERT(err == ERR_OK && collection_setup_remove(directory, "papers", NULL) == ERR_NOT_FOUND);
+    unlink(collection_setup_path(directory, "papers", "version", path));
+    for (size_t i = 0; i < sizeof directories / sizeof *directories; i++) {
+        snprintf(path, sizeof path, "%s/collections/papers%s", directory, directories[i]);
+        rmdir(path);
+    }
+    snprintf(path, sizeof path, "%s/collections", directory);
+    rmdir(path);
+    rmdir(directory);
+}
+
 static void check_setup(struct bytes input) {
     struct collection_setup *setup = calloc(2, sizeof *setup);
     struct buf text;
@@ -25,6 +57,7 @@ static void check_setup(struct bytes input) {
         ASSERT(is_read && collection_readers_equal(&setup[0].readers, &setup[1].readers));
         ASSERT(strcmp(setup[0].directory, setup[1].directory) == 0);
         ASSERT(setup[0].sources_count == setup[1].sources_count);
+        check_setup_file(&setup[0]);
     }
     buf_done(&text);
     free(setup);
@@ -45,11 +78,32 @@ static void check_places(const char *path, struct bytes input) {
     collection_places_close(places);
 }
 
+/* A chunk that comes behind what is there, goes, and comes again. */
+static void check_adding(struct collection_pack *pack, struct bytes input, uint8_t *memory) {
+    struct manifest_ref ref = {.size =
+                                   (uint32_t)(input.size < CHUNKER_SIZE_MAX ? input.size : CHUNKER_SIZE_MAX)};
+    struct bytes chunk = bytes_of(input.data, ref.size);
+    size_t size;
+    memset(ref.digest, 0xa5, sizeof ref.digest);
+    if (ref.size == 0 || collection_pack_find(pack, ref.digest) != 0) {
+        return;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        enum err err = collection_pack_add(pack, &ref, chunk);
+        ASSERT(err == ERR_OK && collection_pack_add(pack, &ref, chunk) == ERR_OK);
+        ASSERT(collection_pack_read(pack, ref.digest, memory, &size) == ERR_OK);
+        ASSERT(bytes_equal(bytes_of(memory, size), chunk));
+        collection_pack_forget(pack, ref.digest);
+        ASSERT(collection_pack_find(pack, ref.digest) == 0);
+        collection_pack_clear(pack);
+    }
+}
+
 static void check_pack(const char *path, struct bytes input) {
     struct collection_pack *pack;
     uint8_t *memory = malloc(CHUNKER_SIZE_MAX);
     size_t size;
-    ASSERT(memory != NULL);
+    ASSERT(memory != NULL && collection_pack_open("/nonexistent/pack", &pack, NULL) != ERR_OK);
     if (collection_pack_open(path, &pack, NULL) == ERR_OK) {
         ASSERT(collection_pack_size(pack) <= input.size);
         for (size_t i = 0; i + SHA256_SIZE <= input.size; i += DIGEST_STEP) {
@@ -57,6 +111,7 @@ static void check_pack(const char *path, struct bytes input) {
             bool is_read = collection_pack_read(pack, input.data + i, memory, &size) == ERR_OK;
             ASSERT(is_read == (found > 0) && (!is_read || size == found));
         }
+        check_adding(pack, input, memory);
         collection_pack_close(pack);
     }
     free(memory);

@@ -6,7 +6,10 @@
  */
 #include "store/instance/connector.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "fuzz.h"
 #include "store/document/key.h"
@@ -26,10 +29,29 @@ static void check_volume(const struct connector_volume *volume) {
     ASSERT(volume->remote_number < KEY_VOLUMES_MAX && volume->timeout_ms > 0);
 }
 
+/* The same text in a file is the same. */
+static void check_file(struct bytes text, bool is_sound) {
+    struct connector connector;
+    struct err_detail detail = {0};
+    char path[64];
+    int file = memfd_create("connector", 0);
+    ASSERT(file >= 0 && write(file, text.data, text.size) == (ssize_t)text.size);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    enum err err = connector_read(&connector, path, &detail);
+    ASSERT((err == ERR_OK) == is_sound || text.size > CONNECTOR_SIZE_MAX || !is_sound);
+    if (err == ERR_OK) {
+        connector_done(&connector);
+    } else {
+        ASSERT(err == ERR_MEMORY || detail.text[0] != '\0');
+    }
+    close(file);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct connector connector;
     struct err_detail detail = {0};
     enum err err = connector_parse(&connector, bytes_of(data, size), "/nonexistent", &detail);
+    check_file(bytes_of(data, size), err == ERR_OK);
     if (err != ERR_OK) {
         ASSERT(err == ERR_MEMORY || detail.text[0] != '\0');
         return 0;

@@ -6,7 +6,9 @@
 #include "fuzz.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "node/mirror/collection_places.h"
 #include "protocol/mirror/manifest_reader.h"
 #include "protocol/mirror/manifest_writer.h"
 
@@ -58,6 +60,28 @@ static void add_node(struct nodes *nodes, struct bytes bytes) {
     nodes->memory[nodes->count++] = memory;
 }
 
+/* A publisher notes where the chunks lie: of every file that is there, the file itself is found. */
+static void check_places(struct nodes *nodes, struct manifest_reader *reader) {
+    char path[] = "/tmp/mnemon-fuzz-XXXXXX";
+    struct manifest_source source = {nodes, get};
+    const struct manifest_ref *root = &nodes->refs[nodes->count - 1];
+    struct collection_places *places = NULL;
+    struct collection_place place;
+    struct manifest_entry entry;
+    int file = mkstemp(path);
+    ASSERT(file >= 0);
+    close(file);
+    enum err err = collection_places_write(path, source, root, NULL);
+    ASSERT(err == ERR_OK && collection_places_open(path, &places, NULL) == ERR_OK);
+    manifest_reader_start(reader, source, root);
+    while (manifest_reader_next(reader, &entry) == ERR_OK && entry.kind != MANIFEST_END) {
+        bool is_file = entry.kind == MANIFEST_FILE && entry.size > 0;
+        ASSERT(!is_file || collection_places_find(places, entry.digest, &place));
+    }
+    collection_places_close(places);
+    unlink(path);
+}
+
 static void read_and_write(struct nodes *nodes, struct manifest_reader *reader,
                            struct manifest_writer *writer) {
     struct manifest_entry entry;
@@ -82,6 +106,7 @@ static void read_and_write(struct nodes *nodes, struct manifest_reader *reader,
     ASSERT(manifest_writer_finish(writer, &root, &totals) == ERR_OK);
     ASSERT(totals.files_count == manifest_reader_totals(reader)->files_count);
     ASSERT(totals.content_size == manifest_reader_totals(reader)->content_size);
+    check_places(nodes, reader);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -38,6 +38,37 @@ static void tell_a_mirror(const struct version *version, struct bytes statement)
     free(memory);
 }
 
+static void sign_with_zeros(const void *signer, const char *context, struct bytes message,
+                            uint8_t out[VERSION_SIGNATURE_SIZE]) {
+    (void)signer;
+    (void)context;
+    ASSERT(message.size > 0);
+    memset(out, 0, VERSION_SIGNATURE_SIZE);
+}
+
+/* The next one of its publisher counts more, and is of the same collection. */
+static void follow(const struct version *version) {
+    struct version next = *version;
+    struct sha256 sha256;
+    uint8_t memory[VERSION_SIZE_MAX];
+    uint8_t id[VERSION_ID_SIZE];
+    enum err err = sha256_init(&sha256);
+    ASSERT(err == ERR_OK);
+    version_id(version->publisher, bytes_of_string(version->name), &sha256, id);
+    sha256_done(&sha256);
+    next.root.digest[0] ^= 1;
+    ASSERT(version_compare(version, &next) == -version_compare(&next, version));
+    next.time_us += next.time_us < INT64_MAX;
+    ASSERT(next.time_us == version->time_us || version_compare(version, &next) < 0);
+    if (next.number < VERSION_NUMBER_MAX) {
+        next.number++;
+        next.time_us = version->time_us;
+        version_sign(&next, sign_with_zeros, NULL);
+        ASSERT(version_compare(version, &next) < 0 && version_compare(&next, version) > 0);
+        ASSERT(version_read(version_write(&next, memory), believe, &next, NULL) == ERR_OK);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct bytes statement = bytes_of(data, size);
     struct version version;
@@ -47,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         ASSERT(bytes_equal(version_write(&version, memory), statement));
         ASSERT(version_compare(&version, &version) == 0);
         tell_a_mirror(&version, statement);
+        follow(&version);
     }
     return 0;
 }

@@ -140,7 +140,9 @@ static void check_body(struct http_framing framing, struct bytes bytes, size_t p
     ASSERT(taken <= bytes.size && take(&cut, bytes, piece_size) == taken);
     ASSERT(whole.is_ended == cut.is_ended && whole.is_wrong == cut.is_wrong);
     ASSERT(taken == bytes.size || whole.is_ended || whole.is_wrong);
-    if (whole.is_ended && framing.kind == HTTP_BODY_CHUNKED) { /* what was taken is a body by itself */
+    bool is_ended = whole.is_ended;
+    ASSERT(http_body_finish(&cut) == (is_ended || framing.kind == HTTP_BODY_UNTIL_CLOSE));
+    if (is_ended && framing.kind == HTTP_BODY_CHUNKED) { /* what was taken is a body by itself */
         http_body_start(&cut, framing);
         ASSERT(take(&cut, bytes_slice(bytes, 0, taken), taken) == taken && cut.is_ended);
     }

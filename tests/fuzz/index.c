@@ -84,9 +84,31 @@ static void check_capture(struct bytes input) {
     buf_done(&url);
 }
 
+/* Key and value of a place that was mended, with the key's size in front; and of the segment in it. */
+static void check_mended(struct bytes input) {
+    size_t key_size = input.size == 0 ? 0 : input.data[0];
+    if (input.size < 1 + key_size) {
+        return;
+    }
+    struct bytes key = bytes_slice(input, 1, 1 + key_size);
+    struct bytes value = bytes_skip(input, 1 + key_size);
+    uint8_t key_again[INDEX_CODE_MENDED_KEY_SIZE];
+    uint8_t again[INDEX_CODE_SMALL_SIZE_MAX];
+    uint8_t segment_key[INDEX_CODE_SEGMENT_KEY_SIZE];
+    struct location location;
+    for (uint32_t segment = 0; segment < 3; segment++) {
+        index_code_segment_key(segment_key, segment);
+        if (index_code_read_mended(key, value, segment, &location) == ERR_OK) {
+            ASSERT(location.segment == segment);
+            ASSERT(bytes_equal(index_code_mended_key(key_again, segment, location.offset), key));
+            ASSERT(bytes_equal(index_code_mended(again, &location), value));
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static void (*const checks[])(struct bytes input) = {check_capture, check_block, check_block_key,
-                                                         check_segment, check_position};
+    static void (*const checks[])(struct bytes input) = {check_capture, check_block,    check_block_key,
+                                                         check_segment, check_position, check_mended};
     if (size > 0) {
         checks[data[0] % (sizeof checks / sizeof *checks)](bytes_of(data + 1, size - 1));
     }

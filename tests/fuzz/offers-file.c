@@ -4,9 +4,42 @@
  */
 #include "fuzz.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "node/crowd/offers_file.h"
+
+/* Written beside others, found by its key, and read as it was; with a payload of the wrong size it is none.
+ */
+static void check_file(struct sha256 *sha256, struct bytes head_bytes, const struct offers_file_head *head) {
+    enum { PAYLOAD_SIZE_MAX = 4096 };
+    static const uint8_t payload[PAYLOAD_SIZE_MAX + 1];
+    uint8_t digest[SHA256_SIZE] = {0};
+    char name[] = "/tmp/mnemon-fuzz-XXXXXX";
+    struct offers_file file;
+    struct buf text;
+    size_t size = head->payload_size < PAYLOAD_SIZE_MAX ? (size_t)head->payload_size : PAYLOAD_SIZE_MAX;
+    buf_init(&text, OFFERS_FILE_PREFIX_SIZE + OFFERS_FILE_HEAD_SIZE_MAX);
+    int directory = mkdtemp(name) != NULL ? open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    ASSERT(directory >= 0);
+    ASSERT(offers_file_open(&file, directory, &head->key, sha256, &text, PAYLOAD_SIZE_MAX) == ERR_NOT_FOUND);
+    enum err err = offers_file_write(directory, &head->key, head_bytes, bytes_of(payload, size));
+    ASSERT(err == ERR_OK);
+    err = offers_file_open(&file, directory, &head->key, sha256, &text, PAYLOAD_SIZE_MAX);
+    ASSERT((err == ERR_OK) == (head->payload_size <= PAYLOAD_SIZE_MAX));
+    if (err == ERR_OK) {
+        ASSERT(offers_file_check(&file, sha256, digest) == ERR_CORRUPT);
+        offers_file_close(&file);
+    }
+    err = offers_file_write(directory, &head->key, head_bytes, bytes_of(payload, size + 1));
+    ASSERT(err == ERR_OK);
+    ASSERT(offers_file_open(&file, directory, &head->key, sha256, &text, PAYLOAD_SIZE_MAX) == ERR_CORRUPT);
+    offers_file_remove(directory, &head->key);
+    close(directory);
+    rmdir(name);
+    buf_done(&text);
+}
 
 static void check_head(struct sha256 *sha256, struct bytes input) {
     struct offers_file_head head;
@@ -23,6 +56,7 @@ static void check_head(struct sha256 *sha256, struct bytes input) {
     buf_init(&out, OFFERS_FILE_PREFIX_SIZE + OFFERS_FILE_HEAD_SIZE_MAX + 64);
     enum err err = offers_file_put_head(&out, sha256, &head);
     ASSERT(err == ERR_OK && bytes_equal(buf_bytes(&out), bytes_slice(input, 0, size)));
+    check_file(sha256, buf_bytes(&out), &head);
     buf_done(&out);
 }
 

@@ -62,6 +62,17 @@ static void feed(struct driver *driver, struct bytes message) {
     } else {
         ASSERT(detail.text[0] != '\0');
     }
+    struct ringkey first = {{0}};
+    memcpy(first.bytes, message.data, message.size < RINGKEY_SIZE ? message.size : RINGKEY_SIZE);
+    reconcile_init(&reconcile, &driver->arc, &set, &report);
+    reconcile_skip_to(&reconcile, &first);
+    enum err err = reconcile_ask(&reconcile, memory, RECONCILE_MESSAGE_SIZE_MIN, &out, &detail);
+    ASSERT(err == ERR_OK);
+    check_readable(driver, out);
+    if (reconcile_answer(&driver->arc, &set, message, memory, RECONCILE_MESSAGE_SIZE_MIN, &out, &detail) ==
+        ERR_OK) {
+        check_readable(driver, out);
+    }
     reconcile_init(&reconcile, &driver->arc, &set, &report);
     if (reconcile_take(&reconcile, message, memory, RECONCILE_MESSAGE_SIZE_MIN, &out, &detail) == ERR_OK &&
         out.size > 0) {

@@ -92,6 +92,26 @@ static void note_fresh(struct world *world, struct seen now) {
     world->seen[world->seen_count++] = now;
 }
 
+/* The node itself has to do with that peer: it answers, knows it, believes that it began anew. */
+static void befriend(struct world *world, const struct identity *peer, const struct seal_head *head) {
+    uint8_t datagram[DATAGRAM_SIZE];
+    uint8_t opened[DATAGRAM_SIZE];
+    struct bytes payload;
+    struct seal_keys keys;
+    struct session *session = sessions_with(&world->sessions, peer->key);
+    ASSERT(session != NULL);
+    size_t size = sessions_seal(&world->sessions, session, 8, BYTES("hello"), NOW_US, datagram);
+    enum err err = seal_keys_make(peer, world->cast->self.key, &keys);
+    ASSERT(err == ERR_OK && seal_read(keys.receiving, bytes_of(datagram, size), opened, &payload));
+    ASSERT(bytes_equal(payload, BYTES("hello")));
+    sessions_know(&world->sessions, peer->key);
+    if (head->salt ==
+        7) { /* it has proved it: its life of before is over, and what was seen of it counts no more */
+        session_adopt(sessions_with(&world->sessions, peer->key), head);
+        world->seen_count = 0;
+    }
+}
+
 static void step(struct world *world, const uint8_t *data) {
     static const uint8_t payload[256];
     uint8_t datagram[DATAGRAM_SIZE];
@@ -107,6 +127,9 @@ static void step(struct world *world, const uint8_t *data) {
     bool is_changed = place < size && data[7] != 0;
     if (is_changed) {
         datagram[place] ^= data[7];
+    }
+    if (data[0] & 0x40) {
+        befriend(world, peer, &head);
     }
     enum seal_verdict verdict = open_exact(world, datagram, size);
     ASSERT(!is_changed || (verdict != SEAL_FRESH && verdict != SEAL_STALE));

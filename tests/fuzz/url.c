@@ -79,6 +79,27 @@ static void check_canon(struct bytes text) {
     canon_done(&second);
 }
 
+/* What is made of it for other uses: without its user, and its origin alone, which is again a URL. */
+static void check_parts_of(struct url *url) {
+    struct buf origin;
+    struct url again;
+    buf_init(&origin, 1 << 20);
+    url_init(&again);
+    ASSERT(url_put_origin(url, &origin) == ERR_OK && origin.size > 0);
+    if (!bytes_equal(buf_bytes(&origin), BYTES("null"))) {
+        ASSERT(url_parse(&again, buf_bytes(&origin), NULL, NULL) == ERR_OK);
+        ASSERT(url_port_or_default(&again) == url_port_or_default(url) ||
+               bytes_equal(url_scheme(url), BYTES("blob")));
+    }
+    url_href_has_userinfo(url_href(url));
+    url_text_without_userinfo(url_href(url));
+    url_remove_userinfo(url);
+    ASSERT(!url_has_userinfo(url) && url_parse(&again, url_href(url), NULL, NULL) == ERR_OK);
+    ASSERT(bytes_equal(url_href(&again), url_href(url)));
+    url_done(&again);
+    buf_done(&origin);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct bytes text = bytes_of(data, size);
     size_t newline = bytes_find_byte(text, '\n');
@@ -91,6 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct bytes reference = bytes_skip(text, has_base ? newline + 1 : 0);
         if (parse(&url, reference, has_base ? &base : NULL)) {
             check_canon(url_href(&url));
+            check_parts_of(&url);
         }
         check_canon(reference);
     }

@@ -7,7 +7,7 @@
 #include "store/remote/backend_code.h"
 #include "store/remote/pack_payload.h"
 
-enum { KINDS_COUNT = 9, UNPACKED_SIZE_MAX = 1 << 20, WRITTEN_SIZE_MAX = 4 << 20 };
+enum { KINDS_COUNT = 10, UNPACKED_SIZE_MAX = 1 << 20, WRITTEN_SIZE_MAX = 4 << 20 };
 
 static void check_claims(struct bytes input, struct buf *out) {
     static struct document_sum claims[BACKEND_CODE_CLAIMS_MAX];
@@ -100,6 +100,46 @@ static void check_blocks(struct bytes input, struct buf *out) {
     }
 }
 
+static void check_stat(struct bytes input, struct buf *out) {
+    struct volume_stat stat;
+    if (backend_code_read_stat(input, &stat, NULL) == ERR_OK) {
+        backend_code_put_stat(out, &stat);
+        ASSERT(bytes_equal(buf_bytes(out), input));
+    }
+}
+
+/* Whatever was packed comes out again, packed or not. */
+static void check_packing(struct pack_payload *pack_payload, struct bytes input) {
+    struct scratch packed;
+    struct scratch plain;
+    struct bytes frame;
+    struct bytes again;
+    bool is_packed;
+    scratch_init(&packed, "/tmp", WRITTEN_SIZE_MAX, UINT64_MAX);
+    scratch_init(&plain, "/tmp", WRITTEN_SIZE_MAX, UINT64_MAX);
+    enum err err = pack_payload_put(pack_payload, input, &packed, &is_packed);
+    ASSERT(err == ERR_OK && scratch_bytes(&packed, &frame) == ERR_OK);
+    if (is_packed) {
+        err = pack_payload_unpack(pack_payload, frame, WRITTEN_SIZE_MAX, &plain, NULL);
+        ASSERT(err == ERR_OK && scratch_bytes(&plain, &again) == ERR_OK && bytes_equal(again, input));
+    } else {
+        ASSERT(bytes_equal(frame, input));
+    }
+    scratch_done(&packed);
+    scratch_done(&plain);
+}
+
+/* As often as it takes to be large. */
+static void check_large_packing(struct pack_payload *pack_payload, struct bytes input) {
+    struct buf large;
+    buf_init(&large, WRITTEN_SIZE_MAX);
+    while (input.size > 0 && large.size + input.size < UNPACKED_SIZE_MAX * 3) {
+        buf_put(&large, input);
+    }
+    check_packing(pack_payload, buf_bytes(&large));
+    buf_done(&large);
+}
+
 /* Frames have no one form; but never more comes out than allowed. */
 static void check_frame(struct bytes input, struct buf *out) {
     (void)out;
@@ -112,13 +152,17 @@ static void check_frame(struct bytes input, struct buf *out) {
     enum err err = pack_payload_unpack(&pack_payload, input, UNPACKED_SIZE_MAX, &plain, NULL);
     ASSERT(plain.size <= UNPACKED_SIZE_MAX && (err != ERR_OK || plain.err == ERR_OK));
     scratch_done(&plain);
+    check_packing(&pack_payload, input);
+    if (input.size > 0 && input.data[0] == 'L') {
+        check_large_packing(&pack_payload, input);
+    }
     pack_payload_done(&pack_payload);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static void (*const checks[KINDS_COUNT])(struct bytes input, struct buf * out) = {
         check_claims, check_answers,  check_document, check_stored, check_block,
-        check_walk,   check_captures, check_blocks,   check_frame,
+        check_walk,   check_captures, check_blocks,   check_frame,  check_stat,
     };
     if (size == 0) {
         return 0;

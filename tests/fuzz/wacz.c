@@ -24,6 +24,12 @@ static enum err read_entry(const struct zip_entry *entry, struct source *file, u
     size_t got = 0;
     enum err err = zip_source_init(&zip, file, entry);
     ASSERT(err == ERR_OK);
+    if (source_can_seek(&zip.source)) { /* there and back again */
+        ASSERT(source_seek(&zip.source, entry->size / 2, NULL) == ERR_OK);
+        (void)!source_read(&zip.source, piece, sizeof piece, &got, NULL);
+        ASSERT(source_seek(&zip.source, 0, NULL) == ERR_OK);
+        got = 0;
+    }
     do {
         err = source_read(&zip.source, piece, sizeof piece, &got, NULL);
         sum += err == ERR_OK ? got : 0;
@@ -71,6 +77,10 @@ static void read_wacz(struct warc_reader *reader, struct bytes bytes) {
         err = read_entry(entry, &memory.source, &first);
         enum err again = read_entry(entry, &memory.source, &second);
         ASSERT(err == again && first == second);
+        if (first < READ_SIZE_MAX) {
+            again = wacz_reader_check(&wacz.resources[i], &memory.source, &detail);
+            ASSERT(again == err || again == ERR_MISMATCH);
+        }
         if (wacz.resources[i].is_warc) {
             read_records(reader, entry, &memory.source);
         }

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "fuzz.h"
 #include "warc/warc_check.h"
+#include "warc/zdict.h"
 
 enum { UNPACKED_SIZE_MAX = 2 << 20, LINE_SIZE_MAX = 1 << 20 };
 
@@ -86,9 +87,58 @@ static void index_all(struct cdxj_indexer *indexer, struct source *source, struc
             break;
         }
         buf_clear(line);
+        err = cdxj_put_json(line, &indexer->entry);
+        ASSERT(err != ERR_OK || line->data[0] == '{');
+        buf_clear(line);
         err = cdxj_put(line, &indexer->entry);
         ASSERT(err != ERR_OK || bytes_find_byte(buf_bytes(line), '\n') == line->size - 1);
     }
+}
+
+/* The first record by itself: checked as a whole, and read from memory. */
+static void read_one(struct warc_reader *reader, struct warc_check *check, struct bytes bytes) {
+    struct source_memory memory;
+    struct warc_record record = {0};
+    struct bytes block;
+    struct buf text;
+    bool found = false;
+    source_memory_init(&memory, bytes);
+    warc_reader_open(reader, &memory.source);
+    if (warc_reader_next(reader, &found, NULL) == ERR_OK && found) {
+        ASSERT(warc_type_name(reader->record.type) != NULL);
+        (void)!warc_check_read(check, reader, NULL);
+    }
+    if (warc_reader_seek(reader, bytes.size, NULL) == ERR_OK && warc_reader_seek(reader, 0, NULL) == ERR_OK) {
+        (void)!warc_reader_next(reader, &found, NULL);
+    }
+    buf_init(&text, LINE_SIZE_MAX);
+    if (warc_record_split(&record, bytes, &text, &block)) {
+        ASSERT(block.size == record.content_length);
+    }
+    buf_done(&text);
+}
+
+/* The bytes as a dictionary, which begins a .warc.zst as a frame of its own, and as such a frame. */
+static void check_dictionary(struct bytes bytes) {
+    enum { DICTIONARY_SIZE_MAX = 4096, LEVEL = 3 };
+    struct buf frame;
+    struct buf again;
+    struct zdict zdict;
+    buf_init(&frame, LINE_SIZE_MAX);
+    buf_init(&again, LINE_SIZE_MAX);
+    (void)!zdict_unpack(bytes, &again, NULL);
+    if (bytes.size > 0 && bytes.size <= DICTIONARY_SIZE_MAX) {
+        enum err err = zdict_put_frame(&frame, bytes);
+        ASSERT(err == ERR_OK);
+        if (zdict_init_content(&zdict, bytes_skip(buf_bytes(&frame), 8), NULL) == ERR_OK) {
+            zdict_done(&zdict);
+        }
+        if (zdict_init(&zdict, bytes, LEVEL, NULL) == ERR_OK) {
+            zdict_done(&zdict);
+        }
+    }
+    buf_done(&frame);
+    buf_done(&again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -110,5 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     read_all(&reader, &check, &forward.source, size);
     source_memory_init(&forward.memory, bytes_of(data, size));
     index_all(&indexer, &forward.memory.source, &line);
+    read_one(&reader, &check, bytes_of(data, size));
+    check_dictionary(bytes_of(data, size));
     return 0;
 }
