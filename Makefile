@@ -4,9 +4,10 @@ BUILD ?= build
 prefix ?= /usr/local
 SITE ?=
 FUZZ_SECONDS ?= 60
+FUZZ_FOUND ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help build run ring check test asan test-asan tsan fuzz fuzz-peers bench format install clean packages-run packages-test
+.PHONY: help build run ring check test asan test-asan tsan fuzz fuzz-peers fuzz-coverage fuzz-minimise bench format install clean packages-run packages-test
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS='	' read -r word text; do printf 'make %-13s %s\n' "$$word" "$$text"; done
@@ -44,11 +45,17 @@ test-asan: packages-test ## every system test against a program with sanitizers;
 tsan: packages-test ## the unit tests under ThreadSanitizer
 	@tools/test tsan
 
-fuzz: packages-test ## fuzz every target for FUZZ_SECONDS (60) each
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/test fuzz
+fuzz: packages-test ## fuzz every target for FUZZ_SECONDS (60) each; FUZZ_FOUND=DIR keeps what is new
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_FOUND="$(FUZZ_FOUND)" tools/test fuzz
 
 fuzz-peers: packages-test ## fuzz a node by members that speak every message of the protocol, for FUZZ_SECONDS (60)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/test fuzz-peers
+
+fuzz-coverage: packages-test ## how many lines of each parser the fuzz corpora reach; fails below 85 %
+	@tools/fuzz-coverage
+
+fuzz-minimise: packages-test ## keep of the fuzz corpora only what reaches something; FUZZ_FOUND=DIR adds what a run has found
+	@tools/fuzz-minimise $(if $(FUZZ_FOUND),--from $(FUZZ_FOUND))
 
 bench: packages-test ## measure against the alternatives, side by side
 	@tools/bench
