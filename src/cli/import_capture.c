@@ -153,16 +153,16 @@ static void capture_refuse(struct import_job *job, enum err err, const struct er
     }
 }
 
-static void store_document(struct import_job *job, struct document *document) {
+static void store_document(struct import_job *job, struct document document) {
     struct err_detail detail = {0};
     struct document_sum sum;
-    enum err err = import_make_surt(job, document->url, &detail);
+    enum err err = import_make_surt(job, document.url, &detail);
     if (err == ERR_OK) {
-        document_hasher_run(&job->hasher, document, &sum);
-        document->sum = document->sum == NULL ? &sum : document->sum; /* known of what was not modified */
-        remember_digest(job, document->sum->digest);
-        enter(job->import, document->sum->digest);
-        err = submit(job, document, &detail);
+        document_hasher_run(&job->hasher, &document, &sum);
+        document.sum = document.sum == NULL ? &sum : document.sum; /* known of what was not modified */
+        remember_digest(job, document.sum->digest);
+        enter(job->import, document.sum->digest);
+        err = submit(job, &document, &detail);
     }
     if (err != ERR_OK) {
         capture_refuse(job, err, &detail);
@@ -201,7 +201,7 @@ static void store_original(struct import_job *job) {
     document.body = bytes_skip(block, head_size);
     document.content_type = is_http ? bytes_of(NULL, 0) : header->content_type;
     document.truncated = fields_get(&header->fields, BYTES("WARC-Truncated"));
-    store_document(job, &document);
+    store_document(job, document);
 }
 
 /*
@@ -275,7 +275,7 @@ static void store_revisit(struct import_job *job) {
         capture_refuse(job, err, &detail);
         return;
     }
-    store_document(job, &document);
+    store_document(job, document);
 }
 
 void import_store_capture(struct import_job *job) {
