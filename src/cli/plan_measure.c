@@ -63,11 +63,11 @@ static void read_links(struct measuring *measuring, const struct capture *captur
         return;
     }
     links_start(measuring->links, BYTES("text/html"), &measuring->base, NULL, count_link, measure);
-    enum err err = content_start(&measuring->content, record->head, PAGE_SIZE_MAX, &measuring->sink, NULL);
-    err = err == ERR_OK ? content_put(&measuring->content, record->body, NULL) : err;
-    err = err == ERR_OK ? content_finish(&measuring->content, NULL) : err;
-    err = links_finish(measuring->links);
-    measure->linking_count += err == ERR_OK;
+    (void)(content_start(&measuring->content, record->head, PAGE_SIZE_MAX, &measuring->sink, NULL) ==
+               ERR_OK &&
+           content_put(&measuring->content, record->body, NULL) == ERR_OK &&
+           content_finish(&measuring->content, NULL) == ERR_OK);
+    measure->linking_count += links_finish(measuring->links) == ERR_OK;
 }
 
 /* ---- captures ---- */
