@@ -760,11 +760,12 @@ static int64_t local_time_us(int64_t wall_us) {
 }
 
 void crawler_put_waiting(const struct crawler *crawler, size_t hosts_max, struct buf *out) {
-    const struct host *longest[8];
+    const struct host *longest[8] = {NULL};
     size_t count = 0;
     size_t cursor = 0;
     uint64_t now_us = crawler_now_us(crawler);
     int64_t local_us = local_time_us(crawler_wall_us(crawler));
+    ASSERT(hosts_max > 0);
     hosts_max = hosts_max < 8 ? hosts_max : 8;
     for (const struct host *host; (host = hosts_each(&crawler->hosts, &cursor)) != NULL;) {
         bool waits = host->lanes != NULL && !host->is_busy && pace_next_us(&host->pace) > now_us;
