@@ -63,7 +63,10 @@ void robots_normalise(struct robots_text *output, struct bytes text, enum robots
 
 /* memmem() is linear in both, where a plain search takes their product: "aaa…b" in "aaa…". */
 static size_t robots_pattern_find(struct bytes text, struct bytes piece) {
-    const uint8_t *found = piece.size == 0 ? text.data : memmem(text.data, text.size, piece.data, piece.size);
+    if (piece.size == 0 || piece.size > text.size) {
+        return piece.size == 0 ? 0 : text.size;
+    }
+    const uint8_t *found = memmem(text.data, text.size, piece.data, piece.size);
     return found == NULL ? text.size : (size_t)(found - text.data);
 }
 
