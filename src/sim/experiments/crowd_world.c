@@ -56,7 +56,7 @@ static void world_tell(struct crowd_state *state, const struct event *event, enu
 
 static struct bytes write_contacts(struct crowd_world *world, uint32_t node, uint8_t *memory) {
     struct peer peers[CROWD_CONTACTS_MAX];
-    uint32_t order[CROWD_WORLD_LIST_SIZE];
+    uint32_t order[CROWD_WORLD_LIST_SIZE] = {0};
     size_t count = 0;
     for (uint32_t i = 0; i < world->list_count; i++) {
         uint32_t other = (uint32_t)prng_below(&world->prng, i + 1);

@@ -26,7 +26,7 @@ static const uint64_t APART_ENERGY = UINT64_C(1) << 60;
 
 /* At least three members. */
 static void group_rivals_make_ring(uint32_t members_count, struct prng *prng, struct graph *ret_graph) {
-    uint32_t order[GROUP_MEMBERS_MAX];
+    uint32_t order[GROUP_MEMBERS_MAX] = {0};
     for (uint32_t i = 0; i < members_count; i++) {
         uint32_t other = (uint32_t)prng_below(prng, i + 1);
         order[i] = order[other];
