@@ -61,6 +61,7 @@ uint32_t copies_model_primary(const struct copies_model *world, uint32_t viewer,
     while (node < world->config.nodes_count && ring_id_compare(world->nodes[node].place, place) < 0) {
         node++;
     }
+    ASSERT(world->config.nodes_count > 0);
     node %= world->config.nodes_count;
     return sees(world, viewer, node) ? node : copies_model_next(world, viewer, node);
 }
@@ -126,6 +127,7 @@ uint32_t copies_model_behind(const struct copies_model *world, struct ring_id pl
             high = middle;
         }
     }
+    ASSERT(world->captures_count > 0);
     return low % world->captures_count;
 }
 

@@ -56,6 +56,7 @@ static struct vnode nobody(struct ring_liars *liars) {
 /* The last place before the key. */
 static const struct vnode *just_before(const struct ring_liars *liars, struct ring_id key) {
     uint32_t position = 0;
+    ASSERT(liars->nodes_count > 0);
     while (position < liars->nodes_count &&
            ring_id_compare(liars->vnodes[liars->order[position]].id, key) < 0) {
         position++;

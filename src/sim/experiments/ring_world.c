@@ -38,6 +38,7 @@ static void install(struct ring_world *world, struct ring *ring, uint32_t node) 
     struct vnode list[RING_LIST_MAX];
     uint32_t count = world->installed_count;
     uint32_t known_wanted = node < world->experts_count ? count : world->known_count;
+    ASSERT(count > 0);
     struct vnode *known = calloc(world->fingers_count + known_wanted + 1, sizeof *known);
     if (known == NULL) {
         return; /* the node then knows less */
