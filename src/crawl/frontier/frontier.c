@@ -108,8 +108,8 @@ void frontier_close(struct frontier *frontier) {
 static uint64_t frontier_hash_domain(struct frontier *frontier, const struct frontier_link *link) {
     struct bytes domain = link->host;
     if (url_parse(&frontier->url, link->url, NULL, NULL) == ERR_OK) {
-        domain = domain_registrable(&frontier->url);
-        domain = domain.size > 0 ? domain : url_host(&frontier->url);
+        struct bytes registrable = domain_registrable(&frontier->url);
+        domain = registrable.size > 0 ? registrable : url_host(&frontier->url);
     }
     return map_hash(domain, frontier->key);
 }

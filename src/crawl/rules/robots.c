@@ -368,7 +368,7 @@ enum err robots_parse(struct robots *robots, struct bytes text, struct bytes age
     if (reading.names_agent) {
         robots->agent = bytes_of(robots_text_of(robots), reading.named_as.size);
     }
-    qsort(robots->rules, robots->rules_count, sizeof *robots->rules, robots_compare_rules);
+    qsort(block, reading.rules_count, sizeof *block, robots_compare_rules);
     return ERR_OK;
 }
 

@@ -138,6 +138,7 @@ void copies_view(struct copies *copies, struct arena *arena, struct ring_view_co
     pthread_mutex_lock(&copies->lock);
     size_t count = copy_plan_pieces_count(copies->copy_plan);
     struct ring_view_arc *arcs = arena_take_array(arena, count, sizeof *arcs);
+    count = arcs != NULL ? count : 0;
     *ret_view = (struct ring_view_copies){
         .stored = stat,
         .keeps_everything = copies->config.keeps_everything,
@@ -146,9 +147,9 @@ void copies_view(struct copies *copies, struct arena *arena, struct ring_view_co
         .missing_count = copies->full_sync.last.missing_count,
         .silent_count = copies->full_sync.last.silent_count,
         .arcs = arcs,
-        .arcs_count = arcs != NULL ? count : 0,
+        .arcs_count = count,
     };
-    for (size_t i = 0; i < ret_view->arcs_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         view_arc(copies, i, arena, &arcs[i]);
     }
     pthread_mutex_unlock(&copies->lock);

@@ -230,7 +230,9 @@ static struct mirror_driver_batch *make_batch(struct mirror_driver_mirror *mirro
     size_t max = wanted->list.count - wanted->start;
     uint64_t size = 0;
     ASSERT(batch != NULL);
-    batch->items = holder != NULL ? malloc((max + 1) * sizeof *batch->items) : NULL;
+    *batch = (struct mirror_driver_batch){
+        .items = holder != NULL ? malloc((max + 1) * sizeof *batch->items) : NULL,
+    };
     if (batch->items == NULL) {
         return NULL;
     }

@@ -11,11 +11,11 @@
 static const uint64_t attempt_us = 2000000; /* then the host's next address is tried, where it has one */
 
 static void exchange_fail(struct proxy_origin *origin, enum err err, const char *reason) {
-    origin->state = PROXY_ORIGIN_FAILED;
-    origin->err = err;
-    snprintf(origin->reason, sizeof origin->reason, "%s", reason);
+    snprintf(origin->reason, sizeof origin->reason, "%s", reason); /* which may be the wire's own */
     proxy_wire_close(origin->wire);
     origin->wire = NULL;
+    origin->state = PROXY_ORIGIN_FAILED;
+    origin->err = err;
 }
 
 /* ---- which servers may be asked ---- */

@@ -52,7 +52,8 @@ static bool is_bare(const struct ring_reader_capture *capture) {
 }
 
 static enum err listed_add(struct ring_reader_listed *listed, uint64_t number, const struct ringkey *key,
-                           const struct capture *capture, const struct peer *from, uint64_t listed_at_us) {
+                           const struct capture *capture, const struct peer *from, uint64_t listed_at_us,
+                           struct ring_reader_capture **ret_listed) {
     uint8_t *surt = malloc(capture->surt.size + 1);
     while (listed->count > 0 && (listed->count == RING_READER_LISTED_MAX ||
                                  listed->size + capture->surt.size > RING_READER_LISTED_SIZE_MAX)) {
@@ -80,6 +81,7 @@ static enum err listed_add(struct ring_reader_listed *listed, uint64_t number, c
     memcpy(surt, capture->surt.data, capture->surt.size);
     listed->size += capture->surt.size;
     *(uint32_t *)map_put(&listed->by_number, number_key(&number)) = index;
+    *ret_listed = out;
     return ERR_OK;
 }
 
@@ -101,16 +103,16 @@ enum err ring_reader_listed_put(struct ring_reader_listed *listed, uint64_t numb
                                 const struct capture *capture, const struct peer *from,
                                 uint64_t listed_at_us) {
     pthread_mutex_lock(&listed->lock);
-    struct ring_reader_capture *old = listed_find(listed, number);
+    struct ring_reader_capture *found = listed_find(listed, number);
     enum err err = ERR_OK;
-    if (old != NULL) {
-        old->from = *from;
-        old->listed_at_us = listed_at_us;
+    if (found != NULL) {
+        found->from = *from;
+        found->listed_at_us = listed_at_us;
     } else {
-        err = listed_add(listed, number, key, capture, from, listed_at_us);
+        err = listed_add(listed, number, key, capture, from, listed_at_us, &found);
     }
     if (err == ERR_OK) {
-        add_digest(listed, listed_find(listed, number));
+        add_digest(listed, found);
     }
     pthread_mutex_unlock(&listed->lock);
     return err;

@@ -642,6 +642,7 @@ static enum err open_lanes(struct ring_reader_cursor *cursor) {
     enum err err = find_peers(cursor, &peers, &count, &is_one_position);
     if (err == ERR_OK && count > 0) {
         cursor->lanes = calloc(count, sizeof(struct ring_reader_lane *));
+        cursor->lanes_count = 0;
         err = cursor->lanes == NULL ? ERR_MEMORY : ERR_OK;
         bool asks_one = is_one_position && !cursor->is_denied;
         if (err == ERR_OK && asks_one) {

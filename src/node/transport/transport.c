@@ -332,7 +332,7 @@ static bool is_wildcard(const struct address *address) {
 static bool find_own_address(struct address *address) {
     struct sockaddr_in to = {
         .sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(0xc0000201)};
-    struct sockaddr_in from;
+    struct sockaddr_in from = {0};
     socklen_t size = sizeof from;
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     bool is_found = fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0 &&

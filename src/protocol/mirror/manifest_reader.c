@@ -95,7 +95,7 @@ static enum err reader_load(struct manifest_reader *reader, const struct manifes
 }
 
 static enum err load_root(struct manifest_reader *reader) {
-    unsigned level;
+    unsigned level = 0;
     enum err err = reader_load(reader, &reader->root, 0, &level);
     if (err == ERR_OK && level > 0) { /* only now its level is known */
         struct level *place = &reader->levels[level];
@@ -113,7 +113,7 @@ static enum err descend(struct manifest_reader *reader, unsigned index) {
     while (index > 0) {
         struct level *level = &reader->levels[index];
         struct manifest_ref ref;
-        unsigned below;
+        unsigned below = 0;
         manifest_read_ref(&level->node, &ref);
         if (level->node.err != ERR_OK) {
             return reader_fail(reader, level->node.err);
