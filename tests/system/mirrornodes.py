@@ -151,6 +151,4 @@ def neighbours(mnemon, tmp_path):
     try:
         yield new
     finally:
-        for each in made:
-            if each.node.process is not None:
-                each.node.kill()
+        ringnodes.end([each.node for each in made])

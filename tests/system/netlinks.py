@@ -189,7 +189,5 @@ def replicas(directory, count, settings):
             made[i].settings = settings
         yield wires, made
     finally:
-        for each in made:
-            if each.node.process is not None:
-                each.node.kill()
+        ringnodes.end([each.node for each in made])
         wires.end()

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import threading
 
-from ringnodes import Node, await_agreement, found, program, wait_for
+from ringnodes import Node, await_agreement, end, found, program, wait_for
 
 IP = "127.0.3.1"  # of the origins
 
@@ -152,6 +152,4 @@ def crowd(mnemon, tmp_path, count):
         wait_for(lambda: all(len(each.crowd()["view"]) == count - 1 for each in nodes), lambda: str([each.crowd() for each in nodes]))
         yield nodes
     finally:
-        for each in nodes:
-            if each.process is not None:
-                each.kill()
+        end(nodes)

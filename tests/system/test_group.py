@@ -7,7 +7,7 @@ import urllib.error
 
 import pytest
 
-from ringnodes import Node, wait_for
+from ringnodes import Node, end, wait_for
 
 PATIENCE_S = 120
 NODES = 6
@@ -78,9 +78,7 @@ def make(mnemon, tmp_path):
         return made
 
     yield members
-    for node in made:
-        if node.process is not None:
-            node.kill()
+    end(made)
 
 
 def topology(node, name="lib"):

@@ -26,8 +26,6 @@ def installed(tmp_path_factory):
         PKG_CONFIG_PATH=str(configuration.parent),
         PKG_CONFIG_SYSROOT_DIR=str(root),
         LD_LIBRARY_PATH=str(configuration.parent.parent),
-        # A library of a sanitizer build wants its runtime in the program first.
-        ASAN_OPTIONS="verify_asan_link_order=0",
     )
     return root, environment
 
@@ -48,9 +46,16 @@ def pkg_config(environment, *words):
     return result.stdout.split()
 
 
+# A library with sanitizers wants their runtime in the program.
+IS_SANITIZED = "MNEMON_SANITIZED" in os.environ
+RUNTIME = ["-fsanitize=address,undefined,fuzzer-no-link"] if IS_SANITIZED else []
+C = ["clang" if IS_SANITIZED else "cc", *RUNTIME]
+CPP = ["clang++" if IS_SANITIZED else "c++", *RUNTIME]
+
+
 def compile_program(source, environment, *words):
     output = source.with_suffix("")
-    command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-o", output, source, *words]
+    command = [*C, "-std=c11", "-Wall", "-Wextra", "-Werror", "-o", output, source, *words]
     result = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
     assert result.returncode == 0, result.stderr
     return output
@@ -127,13 +132,13 @@ def test_only_the_names_of_the_header_are_visible(installed, root):
             assert symbols == declared
 
 
-@pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
+@pytest.mark.skipif(shutil.which(CPP[0]) is None, reason="there is no C++ compiler")
 def test_the_header_is_cpp_too(installed, tmp_path):
     _, environment = installed
     source = tmp_path / "plain.cpp"
     source.write_text('#include <mnemon.h>\nint main() { return mnemon_version()[0] == 0; }\n')
     output = tmp_path / "plain"
-    command = ["c++", "-Wall", "-Werror", "-o", output, source, *pkg_config(environment, "--cflags", "--libs")]
+    command = [*CPP, "-Wall", "-Werror", "-o", output, source, *pkg_config(environment, "--cflags", "--libs")]
     result = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
     assert result.returncode == 0, result.stderr
     assert run(output, environment=environment).returncode == 0

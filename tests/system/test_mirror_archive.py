@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 
 from mirrornodes import NAME, Replica
-from ringnodes import wait_for
+from ringnodes import end, wait_for
 from test_mirror_group import Member
 
 STAMP = "20260102030405"
@@ -76,9 +76,7 @@ def pair(mnemon, tmp_path):
         assert done.returncode == 0, done.stderr
         made.append(replica.start())
     yield made
-    for each in made:
-        if each.node.process is not None:
-            each.node.kill()
+    end([each.node for each in made])
 
 
 def test_an_archive_is_served_by_those_who_subscribe(pair, tmp_path):

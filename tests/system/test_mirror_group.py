@@ -7,7 +7,7 @@ import pytest
 import mirrornodes
 import ringnodes
 from mirrornodes import NAME, Replica, fill, tree
-from ringnodes import wait_for
+from ringnodes import end, wait_for
 
 
 class Member(ringnodes.Node):
@@ -37,9 +37,7 @@ def members(mnemon, tmp_path):
         return made
 
     yield new
-    for each in made:
-        if each.node.process is not None:
-            each.node.kill()
+    end([each.node for each in made])
 
 
 def test_neighbours_in_a_group_are_sources(members, tmp_path):

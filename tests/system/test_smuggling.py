@@ -32,15 +32,18 @@ SHAPES = {
 }
 
 
-@pytest.fixture
-def node(mnemon, tmp_path):
-    command = [mnemon("version").args[0], "serve", "--data", str(tmp_path / "data"), "--http", "0"]
+@pytest.fixture(scope="module")
+def node(mnemon, tmp_path_factory):
+    """One for all: after each shape it must answer the next."""
+    data = tmp_path_factory.mktemp("node") / "data"
+    command = [mnemon("version").args[0], "serve", "--data", str(data), "--http", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     line = process.stdout.readline()
     assert line.startswith("serving"), process.stderr.read()
     yield int(line.rsplit(":", 1)[1])
     process.terminate()
     process.communicate(timeout=120)
+    assert process.returncode == 0
 
 
 @pytest.fixture
