@@ -1,10 +1,10 @@
-/* serve_confine - which files a node may still write once it is confined (node/confine.h), found before it
+/* serve_confine - which files a node may still write once it is confined (run/confine.h), found before it
  * is. */
 #ifndef MNEMON_CLI_SERVE_CONFINE_H
 #define MNEMON_CLI_SERVE_CONFINE_H
 
 #include "cli/cli.h"
-#include "node/confine.h"
+#include "run/confine.h"
 #include "node/settings.h"
 
 /*

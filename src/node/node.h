@@ -18,7 +18,7 @@
 
 #include "base/address.h"
 #include "base/clock.h"
-#include "node/confine.h"
+#include "run/confine.h"
 #include "node/settings.h"
 #include "store/instance/instance.h"
 

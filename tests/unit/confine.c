@@ -1,5 +1,5 @@
 /* confine: a child gives up what a node gives up, then tries it. */
-#include "node/confine.h"
+#include "run/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>

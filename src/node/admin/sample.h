@@ -64,7 +64,7 @@ struct sample_sources {
     size_t routes_count;
     struct admin *admin;
     struct search *search;   /* or NULL */
-    bool has_confined_calls; /* of the process, as the next: node/confine.h */
+    bool has_confined_calls; /* of the process, as the next: run/confine.h */
     uint32_t confined_files; /* enum confine_files */
     const struct clock *clock;
 };

@@ -14,8 +14,8 @@
  * There is no way back. What the kernel does not have is left out, and confine_state says so. Builds with
  * sanitizers keep what a sanitizer needs for its report: processes, tracing and memory.
  */
-#ifndef MNEMON_NODE_CONFINE_H
-#define MNEMON_NODE_CONFINE_H
+#ifndef MNEMON_RUN_CONFINE_H
+#define MNEMON_RUN_CONFINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

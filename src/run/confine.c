@@ -1,4 +1,4 @@
-#include "node/confine.h"
+#include "run/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>
