@@ -100,6 +100,10 @@ static struct bytes trim(struct bytes text) {
     return text;
 }
 
+const struct encoding *encoding_at(size_t index) {
+    return index < ENCODINGS_COUNT ? &encodings[index] : NULL;
+}
+
 const struct encoding *encoding_of_label(struct bytes label) {
     label = trim(label);
     if (label.size == 0 || label.size > LABEL_SIZE_MAX || bytes_find_byte(label, ' ') < label.size) {

@@ -22,6 +22,9 @@ struct encoding {
 
 extern const struct encoding *const encoding_utf8;
 
+/* All of them, from 0 on; NULL behind the last. */
+const struct encoding *encoding_at(size_t index);
+
 /* The encoding of that label, in any case, or NULL. */
 const struct encoding *encoding_of_label(struct bytes label);
 

@@ -57,6 +57,16 @@ static iconv_t encoder_of(struct transcode *transcode) {
     return transcode->encoder;
 }
 
+void transcode_load_all(void) {
+    const struct encoding *encoding;
+    for (size_t i = 0; (encoding = encoding_at(i)) != NULL; i++) {
+        if (encoding->iconv_name != NULL) { /* never closed: the modules stay */
+            (void)iconv_open("UTF-8", encoding->iconv_name);
+            (void)iconv_open(encoding->iconv_name, "UTF-8");
+        }
+    }
+}
+
 /* For encodings of which only ASCII is known. */
 static enum err put_ascii(struct buf *out, struct bytes text) {
     for (size_t i = 0; i < text.size; i++) {

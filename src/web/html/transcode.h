@@ -48,4 +48,10 @@ enum err transcode_step(struct transcode *transcode, struct buf *out, struct byt
  */
 enum err transcode_put_reference(struct transcode *transcode, struct buf *out, struct bytes reference);
 
+/*
+ * For a process that will not be able to open files: load what converts, of all encodings, and keep it until
+ * the process ends. The C library has a module for each.
+ */
+void transcode_load_all(void);
+
 #endif
