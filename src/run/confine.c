@@ -5,7 +5,9 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -302,6 +304,108 @@ static int fill_filter(scmp_filter_ctx filter) {
     }
     return failed;
 }
+
+/* ---- processes that only compute ---- */
+
+/* Landlock without a single rule. What the kernel does not have is left out: seccomp refuses it anyway. */
+static enum err confine_no_files(struct err_detail *detail) {
+    long version = syscall(SYS_landlock_create_ruleset, NULL, (size_t)0, LANDLOCK_VERSION);
+    if (version < 2 || CONFINE_IS_SANITIZED) {
+        return ERR_OK;
+    }
+    uint64_t handled = LANDLOCK_EXECUTE | LANDLOCK_WRITING | LANDLOCK_READING;
+    handled &= version < 3 ? ~(uint64_t)LANDLOCK_TRUNCATE : UINT64_MAX;
+    struct landlock_rules attributes = {.files = handled, .scopes = version < 6 ? 0 : LANDLOCK_SCOPE_ALL};
+    size_t size = version < 6 ? sizeof attributes.files : sizeof attributes;
+    int rules = (int)syscall(SYS_landlock_create_ruleset, &attributes, size, UINT32_C(0));
+    bool is_done = rules >= 0 && syscall(SYS_landlock_restrict_self, rules, UINT32_C(0)) == 0;
+    int number = errno;
+    if (rules >= 0) {
+        close(rules);
+    }
+    return is_done ? ERR_OK : confine_fail("Landlock", number, detail);
+}
+
+/* Memory, waiting, ending; the clock is read without a call on most machines. */
+static const int confine_computing[] = {
+    SCMP_SYS(brk),          SCMP_SYS(clock_gettime),   SCMP_SYS(exit),
+    SCMP_SYS(exit_group),   SCMP_SYS(futex),           SCMP_SYS(getpid),
+    SCMP_SYS(gettid),       SCMP_SYS(madvise),         SCMP_SYS(mremap),
+    SCMP_SYS(munmap),       SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn), SCMP_SYS(sched_yield),
+};
+
+/* The calls with conditions: memory that is of no file and cannot be executed; signals to itself, for
+ * abort(). */
+static int allow_computing(scmp_filter_ctx filter) {
+    int failed = 0;
+    for (size_t i = 0; failed == 0 && i < COUNT_OF(confine_computing); i++) {
+        failed = seccomp_rule_add(filter, SCMP_ACT_ALLOW, confine_computing[i], 0);
+    }
+    failed =
+        failed != 0
+            ? failed
+            : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
+                               SCMP_A2(SCMP_CMP_MASKED_EQ, (uint64_t)PROT_EXEC, UINT64_C(0)),
+                               SCMP_A3(SCMP_CMP_MASKED_EQ, (uint64_t)MAP_ANONYMOUS, (uint64_t)MAP_ANONYMOUS));
+    failed = failed != 0 ? failed
+                         : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+                                            SCMP_A2(SCMP_CMP_MASKED_EQ, (uint64_t)PROT_EXEC, UINT64_C(0)));
+    return failed != 0 ? failed
+                       : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+                                          SCMP_A0(SCMP_CMP_EQ, (uint64_t)getpid(), 0));
+}
+
+static enum err confine_to_computing(struct err_detail *detail) {
+    if (CONFINE_IS_SANITIZED || prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0) {
+        return ERR_OK;
+    }
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+    if (filter == NULL) {
+        return ERR_MEMORY;
+    }
+    (void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
+    (void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+    int failed = allow_computing(filter);
+    failed = failed == 0 ? seccomp_load(filter) : failed;
+    seccomp_release(filter);
+    return failed == 0 ? ERR_OK : confine_fail("seccomp", -failed, detail);
+}
+
+enum err confine_parser_host(struct err_detail *detail) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        (!CONFINE_IS_SANITIZED && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)) {
+        return confine_fail("no new privileges", errno, detail);
+    }
+    return confine_no_files(detail);
+}
+
+enum err confine_parser(struct err_detail *detail) {
+    enum err err = confine_parser_host(detail);
+    if (err != ERR_OK || CONFINE_IS_SANITIZED) {
+        return err;
+    }
+    static const struct {
+        __rlimit_resource_t resource;
+        rlim_t most;
+    } limits[] = {{RLIMIT_AS, CONFINE_PARSER_MEMORY_MAX},
+                  {RLIMIT_CORE, 0},
+                  {RLIMIT_FSIZE, 0},
+                  {RLIMIT_MEMLOCK, 0},
+                  {RLIMIT_NOFILE, 0}};
+    for (size_t i = 0; i < COUNT_OF(limits); i++) {
+        struct rlimit limit = {.rlim_cur = limits[i].most, .rlim_max = limits[i].most};
+        if (setrlimit(limits[i].resource, &limit) != 0) {
+            return confine_fail("limits", errno, detail);
+        }
+    }
+    if (close_range(0, ~0U, 0) != 0) {
+        return confine_fail("descriptors", errno, detail);
+    }
+    return confine_to_computing(detail);
+}
+
+/* ---- the node ---- */
 
 static enum err confine_calls(bool *ret_has_calls, struct err_detail *detail) {
     if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0) {

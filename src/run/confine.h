@@ -50,4 +50,16 @@ void confine_add_read(struct confine *confine, const char *path);
 enum err confine_process(const struct confine *confine, struct confine_state *ret_state,
                          struct err_detail *detail) MUST_CHECK;
 
+/*
+ * A process that only computes (parse/parse_process.h): no file, no descriptor, no socket, no process, no
+ * program, no memory that is executable. Of system calls it keeps those for anonymous memory, for waiting and
+ * for ending; any other ends it (SIGSYS). Its memory is bounded. All of its descriptors are closed. By its
+ * only thread.
+ */
+enum { CONFINE_PARSER_MEMORY_MAX = 1 << 30 };
+enum err confine_parser(struct err_detail *detail) MUST_CHECK;
+
+/* The process that starts them: no file, no new privileges, no debugger. */
+enum err confine_parser_host(struct err_detail *detail) MUST_CHECK;
+
 #endif

@@ -57,9 +57,17 @@ static void *pool_run(void *context) {
     size_t seat = pool->seats_count++;
     pthread_mutex_unlock(&pool->lock);
     priority_lower(pool->config.priority);
+    bool has_run = false; /* since rest() */
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         struct pool_job *job = pool_take(pool);
+        if (job == NULL && has_run && pool->config.rest != NULL) {
+            pthread_mutex_unlock(&pool->lock);
+            pool->config.rest(pool->config.context, seat);
+            has_run = false;
+            pthread_mutex_lock(&pool->lock);
+            continue;
+        }
         if (job == NULL && pool->is_stopping) {
             break;
         }
@@ -73,6 +81,7 @@ static void *pool_run(void *context) {
         }
         pthread_mutex_unlock(&pool->lock);
         pool_run_job(job, seat);
+        has_run = true;
         if (pool->config.priority != PRIORITY_USUAL) {
             priority_yield();
         }

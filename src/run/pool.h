@@ -47,6 +47,9 @@ struct pool_config {
     enum priority priority;
     /* pool_stop() hands over what has not begun; NULL: that is run first. */
     void (*cancelled)(void *context);
+    /* Called by a thread that has run jobs, before it waits for others or ends; may be NULL. */
+    void (*rest)(void *context, size_t seat);
+    void *context; /* of rest() */
 };
 
 struct pool_queue {
