@@ -17,7 +17,6 @@ enum {
     BUDGET_SIZE_MAX = 1 << 30, /* of files */
     WORKING_MAX = 4,           /* threads with long work; with those that wait half of the server's workers */
     WAITING_MAX = 12,
-    STREAMS_MAX = 6, /* decoders that stay while a client reads: windows of 16 MiB for each encoding */
 };
 
 static const uint64_t TRIES_US = 6000000;
@@ -236,10 +235,11 @@ struct archive *archive_new(const struct archive_config *config) {
     archive->access = config->access;
     archive->scratch_directory = config->scratch_directory;
     archive->clock = config->clock != NULL ? config->clock : &clock_system;
+    archive->parsers = config->parsers;
+    archive->parses_short = config->parses_short;
     pthread_mutex_init(&archive->lock, NULL);
     scratch_budget_init(&archive->budget, BUDGET_SIZE_MAX);
     turnstile_init(&archive->work, WORKING_MAX, WAITING_MAX);
-    turnstile_init(&archive->streams, STREAMS_MAX, 0);
     return archive;
 }
 
@@ -252,7 +252,6 @@ void archive_free(struct archive *archive) {
     for (size_t i = 0; i < ARCHIVE_LARGE_COUNT; i++) {
         part_free(archive->large[i]);
     }
-    turnstile_done(&archive->streams);
     turnstile_done(&archive->work);
     pthread_mutex_destroy(&archive->lock);
     free(archive);
@@ -274,8 +273,12 @@ struct turnstile *archive_work(struct archive *archive) {
     return &archive->work;
 }
 
-struct turnstile *archive_streams(struct archive *archive) {
-    return &archive->streams;
+struct parsers *archive_parsers(const struct archive *archive) {
+    return archive->parsers;
+}
+
+struct parsers *archive_short_parsers(const struct archive *archive) {
+    return archive->parses_short ? archive->parsers : NULL;
 }
 
 struct archive_reader *archive_reader_begin(struct archive *archive) {

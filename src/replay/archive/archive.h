@@ -25,12 +25,15 @@ struct archive_reader;
 struct archive_walk;
 struct turnstile;
 struct scratch_budget;
+struct parsers;
 
 struct archive_config {
     struct instance *instance;     /* outlives the archive */
     struct access *access;         /* likewise; NULL: everything is allowed */
     const char *scratch_directory; /* likewise; for what is large */
     const struct clock *clock;     /* likewise; NULL: the system's */
+    struct parsers *parsers;       /* likewise; NULL: documents are parsed in the thread that wants it */
+    bool parses_short;             /* by them also what takes less time than to hand it over */
 };
 
 struct archive *archive_new(const struct archive_config *config); /* NULL: out of memory */
@@ -40,14 +43,15 @@ void archive_free(struct archive *archive);
 
 struct instance *archive_instance(const struct archive *archive);
 const char *archive_scratch_directory(const struct archive *archive); /* for what is large */
+struct parsers *archive_parsers(const struct archive *archive);
+struct parsers *archive_short_parsers(const struct archive *archive); /* for documents that are short */
 
 /*
  * What outsiders may make this process do at once, all requests together: files for what is made of captures,
- * long work, and streams that decode while they are sent.
+ * and long work.
  */
 struct scratch_budget *archive_budget(struct archive *archive);
 struct turnstile *archive_work(struct archive *archive);
-struct turnstile *archive_streams(struct archive *archive);
 
 struct archive_reader *archive_reader_begin(struct archive *archive); /* NULL: out of memory */
 void archive_reader_end(struct archive_reader *reader);               /* may be NULL */

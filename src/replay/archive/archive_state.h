@@ -24,6 +24,8 @@ struct archive {
     struct access *access;
     const char *scratch_directory;
     const struct clock *clock;
+    struct parsers *parsers;
+    bool parses_short;
     pthread_mutex_t lock;
     struct archive_reader *free_readers; /* lock */
     size_t free_count;                   /* lock: of them */
@@ -33,7 +35,6 @@ struct archive {
     size_t large_next;               /* lock: the oldest of them */
     struct scratch_budget budget;
     struct turnstile work;
-    struct turnstile streams;
 };
 
 enum { ARCHIVE_TIMELINE_MAX = 32 };

@@ -7,7 +7,6 @@
 #include "replay/site/sheet.h"
 #include "replay/wayback/memento.h"
 #include "replay/wayback/wayback_state.h"
-#include "web/html/encoding.h"
 
 enum { TEXT_SIZE_MAX = 2048, INSERT_SIZE_MAX = 6 * URL_SIZE_MAX + 1024, SHOWN_SIZE_MAX = 512 };
 
@@ -18,16 +17,13 @@ static const char plain_prefix[] = "/web/";
 static void kit_free(void *context) {
     struct wayback_kit *kit = context;
     wayback_path_done(&kit->path);
-    content_done(&kit->content);
-    if (kit->rewrite != NULL) {
-        rewrite_free(kit->rewrite);
-    }
+    parse_seat_done(&kit->short_seat);
+    parse_seat_done(&kit->long_seat);
+    buf_done(&kit->params);
     url_done(&kit->url);
     url_done(&kit->target);
     buf_done(&kit->text);
     buf_done(&kit->insert);
-    buf_done(&kit->head);
-    buf_done(&kit->decoded);
     scratch_done(&kit->output);
     free(kit);
 }
@@ -44,16 +40,12 @@ static struct wayback_kit *kit_new(struct archive *archive, struct archive_reade
     url_init(&kit->target);
     buf_init(&kit->text, WAYBACK_HEADER_SIZE_MAX);
     buf_init(&kit->insert, INSERT_SIZE_MAX);
-    buf_init(&kit->head, ENCODING_HEAD_SIZE);
-    buf_init(&kit->decoded, SCRATCH_MEMORY_MAX);
     scratch_init(&kit->output, archive_scratch_directory(archive), SCRATCH_MEMORY_MAX,
-                 WAYBACK_REWRITTEN_SIZE_MAX);
+                 WAYBACK_DECODE_SIZE_MAX);
     scratch_set_budget(&kit->output, archive_budget(archive));
-    kit->rewrite = rewrite_new();
-    if (content_init(&kit->content) != ERR_OK || kit->rewrite == NULL) {
-        kit_free(kit);
-        return NULL;
-    }
+    parse_seat_init(&kit->short_seat, archive_short_parsers(archive), PARSE_SHORT);
+    parse_seat_init(&kit->long_seat, archive_parsers(archive), PARSE_LONG);
+    buf_init(&kit->params, PARSE_PARAMS_SIZE_MAX);
     return kit;
 }
 

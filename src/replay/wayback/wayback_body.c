@@ -234,6 +234,12 @@ enum err wayback_send_stored(struct wayback *wayback, unsigned status, const cha
     case ERR_UNSUPPORTED:
         send_encoded(wayback, status, type);
         return ERR_OK;
+    case ERR_CLOSED:
+    case ERR_CORRUPT:
+    case ERR_UNREACHABLE: /* parse_is_lost() */
+        err_set(&wayback->undecoded, ERR_UNSUPPORTED, "its parser ended");
+        send_encoded(wayback, status, type);
+        return ERR_OK;
     case ERR_BUSY:
     case ERR_CANCELLED: /* nobody will read that */
         refuse_busy(wayback);

@@ -6,8 +6,6 @@
 #include "web/html/encoding.h"
 #include "web/type/mime_type.h"
 
-enum { FEED_SIZE = 64 << 10 };
-
 /* ---- redirects ---- */
 
 static bool is_redirect(unsigned status) {
@@ -61,10 +59,6 @@ static struct bytes head_of(struct bytes body) {
     return bytes_slice(body, 0, body.size < ENCODING_HEAD_SIZE ? body.size : ENCODING_HEAD_SIZE);
 }
 
-static enum err put_output(void *context, struct bytes piece) {
-    return scratch_put(context, piece);
-}
-
 /* Our script, which runs before all others of the page. */
 static void make_insert(struct wayback *wayback) {
     struct buf *insert = &wayback->kit->insert;
@@ -80,40 +74,6 @@ static void make_insert(struct wayback *wayback) {
                    wayback->prefix);
 }
 
-/* Most references become longer. */
-static void reserve_output(struct wayback_kit *kit, size_t size) {
-    scratch_clear(&kit->output);
-    if (size < SCRATCH_MEMORY_MAX / 2) {
-        buf_reserve(&kit->output.memory, size + size / 2 + kit->insert.size);
-    }
-}
-
-static enum err rewrite_piece(struct wayback *wayback, struct bytes piece) {
-    enum err err = ERR_OK;
-    while (piece.size > 0 && err == ERR_OK) {
-        struct bytes part = bytes_slice(piece, 0, piece.size < FEED_SIZE ? piece.size : FEED_SIZE);
-        err = wayback_work(wayback, part.size);
-        err = err == ERR_OK ? rewrite_feed(wayback->kit->rewrite, part) : err;
-        piece = bytes_skip(piece, part.size);
-    }
-    return err;
-}
-
-/* The decoder's pieces go straight into the rewriter: only what comes out is kept. */
-static enum err rewrite_body(struct wayback *wayback, const struct rewrite_place *place) {
-    struct wayback_kit *kit = wayback->kit;
-    struct bytes piece;
-    reserve_output(kit, wayback->record.body.size);
-    enum err err = wayback_decode_start(wayback, WAYBACK_REWRITE_SIZE_MAX, &wayback->undecoded);
-    rewrite_start(kit->rewrite, place, put_output, &kit->output);
-    do {
-        piece = bytes_of(NULL, 0);
-        err = err == ERR_OK ? wayback_decode_next(wayback, &piece, &wayback->undecoded) : err;
-        err = err == ERR_OK ? rewrite_piece(wayback, piece) : err;
-    } while (err == ERR_OK && piece.size > 0);
-    return err == ERR_OK ? rewrite_finish(kit->rewrite) : err;
-}
-
 /* "text/html; charset=…" */
 static void format_type(const struct mime_type *type, const char *charset, char out[WAYBACK_TYPE_SIZE_MAX]) {
     snprintf(out, WAYBACK_TYPE_SIZE_MAX, "%s%s%s", type->essence, charset[0] != '\0' ? "; charset=" : "",
@@ -124,15 +84,14 @@ static void format_type(const struct mime_type *type, const char *charset, char 
  * The encoding made explicit: the <meta> that says so may come too late behind our script, and what comes out
  * may be in another than what went in. Where nothing says it, the browser may guess as it did.
  */
-static void format_rewritten_type(const struct wayback *wayback, const struct mime_type *type,
+static void format_rewritten_type(const char *charset, const struct mime_type *type,
                                   char out[WAYBACK_TYPE_SIZE_MAX]) {
-    const char *charset = rewrite_charset(wayback->kit->rewrite);
     bool is_as_stated =
-        charset == NULL || bytes_equal_ignore_case(mime_type_charset(type), bytes_of_string(charset));
+        charset[0] == '\0' || bytes_equal_ignore_case(mime_type_charset(type), bytes_of_string(charset));
     format_type(type, is_as_stated ? type->charset : charset, out);
 }
 
-static void send_output(struct wayback *wayback, unsigned status, const char *type) {
+void wayback_send_output(struct wayback *wayback, unsigned status, const char *type) {
     struct scratch *output = &wayback->kit->output;
     if (!scratch_is_in_memory(output)) {
         http_answer_scratch(wayback->request, status, type, output);
@@ -155,37 +114,62 @@ static enum wayback_danger danger_of(const struct mime_type *type, bool is_prepa
     return danger == WAYBACK_ACTIVE && !is_prepared ? WAYBACK_MUTE : danger;
 }
 
-/* ERR_LIMIT: it is too large to be rewritten, and nothing was answered. */
-static enum err serve_rewritten(struct wayback *wayback, enum rewrite_format format, unsigned status) {
+/* The document as it is to be rewritten: what a parser needs to know. */
+static enum err serve_make_params(struct wayback *wayback) {
     struct wayback_kit *kit = wayback->kit;
-    struct mime_type sent =
-        wayback_type_sent(&wayback->stated, wayback_type_asked(wayback->request, wayback->path->as), format,
-                          buf_bytes(&kit->head));
     make_insert(wayback);
-    struct rewrite_place place = {
+    struct parse_page_params params = {
+        .head = wayback_coding_head(&wayback->record, &kit->text),
+        .content_type = wayback->record.content_type,
+        .as = wayback->path->as,
+        .only_looks_at_html = wayback->is_top && wayback->path->modifier.size == 0,
+        .is_xhtml = mime_type_is(&wayback->stated, "application/xhtml+xml"),
+        .size_max = WAYBACK_REWRITE_SIZE_MAX,
         .prefix = bytes_of_string(wayback->prefix),
         .timestamp = bytes_of_string(wayback->around),
-        .url = &kit->url,
-        .content_type = wayback->record.content_type,
-        .format = format,
+        .url = url_href(&kit->url),
         .insert = buf_bytes(&kit->insert),
     };
-    enum err err = kit->insert.err != ERR_OK ? kit->insert.err : rewrite_body(wayback, &place);
-    if (err == ERR_OK) {
-        err = wayback_add_headers(wayback);
+    if (kit->text.err != ERR_OK) {
+        return err_set(&wayback->undecoded, ERR_LIMIT, "its encodings have too long a name");
     }
+    return kit->insert.err != ERR_OK ? kit->insert.err : parse_page_params(&kit->params, &params);
+}
+
+/* Have it rewritten. ERR_LIMIT, ERR_UNSUPPORTED, parse_is_lost(): it is sent as it is stored. */
+static enum err serve_parse(struct wayback *wayback, struct parse_page_note *ret_note) {
+    struct wayback_kit *kit = wayback->kit;
+    enum err err = serve_make_params(wayback);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = wayback_parse(wayback, &parse_page, WAYBACK_REWRITTEN_SIZE_MAX);
+    bool has_note = parse_page_read_note(bytes_of(kit->job.note, kit->job.note_size), ret_note);
+    if (has_note && err != ERR_OK) {
+        wayback->undecoded = ret_note->undecoded;
+    }
+    return err == ERR_OK && !has_note ? ERR_CORRUPT : err;
+}
+
+/* What the parser made of it. */
+static enum err serve_rewritten(struct wayback *wayback, const struct parse_page_note *note,
+                                unsigned status) {
+    const struct wayback_kit *kit = wayback->kit;
+    struct mime_type sent = wayback_type_sent(
+        &wayback->stated, wayback_type_asked(wayback->request, wayback->path->as), note->format, note->head);
+    enum err err = wayback_add_headers(wayback);
     if (err != ERR_OK) {
         return err;
     }
     char type[WAYBACK_TYPE_SIZE_MAX];
     char etag[WAYBACK_ETAG_SIZE_MAX];
-    format_rewritten_type(wayback, &sent, type);
+    format_rewritten_type(note->charset, &sent, type);
     wayback_etag(wayback, true, etag);
     if (status == STATUS_OK) {
         http_add_header(wayback->request, "ETag", etag);
     }
-    wayback_add_safety(wayback->request, danger_of(&sent, has_insert(kit, format)), wayback->is_top);
-    send_output(wayback, status, type);
+    wayback_add_safety(wayback->request, danger_of(&sent, has_insert(kit, note->format)), wayback->is_top);
+    wayback_send_output(wayback, status, type);
     return ERR_OK;
 }
 
@@ -232,47 +216,42 @@ static bool wayback_may_rewrite(const struct wayback *wayback) {
     return danger != WAYBACK_INERT && danger != WAYBACK_PDF;
 }
 
-/* How the document begins, if it is one that is rewritten. False: it is sent as it is. */
-static bool serve_find_head(struct wayback *wayback, enum err *ret_err) {
-    if (wayback->path->as == REWRITE_RAW || wayback->record.body.size > WAYBACK_REWRITE_SIZE_MAX ||
-        !wayback_may_rewrite(wayback) ||
-        url_parse(&wayback->kit->url, wayback->capture.url, NULL, NULL) != ERR_OK) {
-        return false;
-    }
-    enum err err = wayback_decode_head(wayback, &wayback->kit->head, ENCODING_HEAD_SIZE, &wayback->undecoded);
-    if (err == ERR_LIMIT || err == ERR_UNSUPPORTED) {
-        return false;
-    }
-    *ret_err = err;
-    return err == ERR_OK;
+/* Can it be one that is rewritten? */
+static bool serve_is_parsed(struct wayback *wayback, unsigned status) {
+    return status != STATUS_PARTIAL && wayback->path->as != REWRITE_RAW &&
+           wayback->record.body.size <= WAYBACK_REWRITE_SIZE_MAX && wayback_may_rewrite(wayback) &&
+           url_parse(&wayback->kit->url, wayback->capture.url, NULL, NULL) == ERR_OK;
+}
+
+/* Nobody could look at it: what is stored is the truth, and does not run. */
+static void serve_say_lost(struct wayback *wayback) {
+    http_add_header(wayback->request, "X-Mnemon-Unparsed", "its parser ended");
+    http_add_header(wayback->request, "Cache-Control", "no-store");
 }
 
 static enum err serve_document(struct wayback *wayback, struct err_detail *detail) {
-    const struct archive_record *record = &wayback->record;
-    wayback->stated = wayback_type_stated(record->content_type);
-    unsigned status = status_of(record);
-    enum rewrite_format format = REWRITE_AS_IS;
-    enum err err = ERR_OK;
-    if (status != STATUS_PARTIAL && serve_find_head(wayback, &err)) {
-        format = rewrite_format_of(record->content_type, wayback->path->as, buf_bytes(&wayback->kit->head));
-    }
-    bool is_page = format == REWRITE_HTML || mime_type_is(&wayback->stated, "application/xhtml+xml");
+    wayback->stated = wayback_type_stated(wayback->record.content_type);
+    unsigned status = status_of(&wayback->record);
+    struct parse_page_note note = {.format = REWRITE_AS_IS};
+    enum err err = serve_is_parsed(wayback, status) ? serve_parse(wayback, &note) : ERR_OK;
+    bool is_page = note.format == REWRITE_HTML || mime_type_is(&wayback->stated, "application/xhtml+xml");
     if (err == ERR_OK && wayback->is_top && wayback->path->modifier.size == 0 && is_page) {
         return wayback_answer_frame(wayback);
     }
-    bool is_rewritten = format != REWRITE_AS_IS;
-    if (err == ERR_OK && is_rewritten) {
-        err = serve_rewritten(wayback, format, status);
+    if (err == ERR_OK && note.is_rewritten) {
+        return serve_rewritten(wayback, &note, status);
     }
     if (err == ERR_BUSY || err == ERR_CANCELLED) {
         return err_set(detail, ERR_BUSY, "too many large documents are being sent at the moment");
     }
-    if (is_rewritten && err == ERR_LIMIT) {
+    if (parse_is_lost(err)) {
+        serve_say_lost(wayback);
+    }
+    if (err == ERR_LIMIT || err == ERR_UNSUPPORTED || parse_is_lost(err)) {
         scratch_clear(&wayback->kit->output);
-        is_rewritten = false;
         err = ERR_OK;
     }
-    return err == ERR_OK && !is_rewritten ? serve_stored(wayback, status, detail) : err;
+    return err == ERR_OK ? serve_stored(wayback, status, detail) : err;
 }
 
 /* Past all that would lead here again, best to the URL that it leads to. ERR_NOT_FOUND: there is nothing

@@ -12,13 +12,14 @@
 #define MNEMON_REPLAY_WAYBACK_WAYBACK_STATE_H
 
 #include "base/utc.h"
+#include "parse/parse_page.h"
+#include "parse/parse_seat.h"
 #include "replay/archive/wayback_path.h"
 #include "replay/site/partial.h"
 #include "replay/site/replay.h"
 #include "replay/wayback/wayback_safety.h"
 #include "replay/wayback/wayback_type.h"
 #include "run/turnstile.h"
-#include "warc/content.h"
 
 enum {
     WAYBACK_TYPE_SIZE_MAX = 256,
@@ -39,17 +40,15 @@ struct wayback_kit {
     struct archive_reader *reader;
     struct wayback_path path;
     struct archive *archive;
-    struct content content;
-    struct bytes encoded; /* of the body, what the decoder has not taken */
-    bool has_ended;       /* it was told that there is no more */
-    struct rewrite *rewrite;
+    struct parse_seat short_seat; /* for what is answered on the connection's loop */
+    struct parse_seat long_seat;  /* on a worker */
+    struct parse_job job;
+    struct buf params;     /* of the job */
     struct url url;        /* of the capture */
     struct url target;     /* of a redirect */
     struct buf text;       /* the value of the header that is being made */
     struct buf insert;     /* put into HTML */
-    struct buf head;       /* the beginning of the document, decoded */
-    struct buf decoded;    /* all of a small one */
-    struct scratch output; /* rewritten */
+    struct scratch output; /* rewritten or decoded */
     struct bytes streamed; /* what is sent while the reader is kept for it */
 };
 
@@ -94,6 +93,9 @@ bool wayback_is_page(const struct wayback_path *path);
 /* Answer with the capture. ERR_…: nothing was answered. */
 enum err wayback_serve(struct wayback *wayback, struct err_detail *detail) MUST_CHECK;
 
+/* Answer with what is in kit->output. */
+void wayback_send_output(struct wayback *wayback, unsigned status, const char *type);
+
 /* ---- wayback_body.c ---- */
 
 /* The content encoding of the record, as it is labelled; empty for none. */
@@ -124,25 +126,17 @@ void wayback_end_work(struct wayback *wayback);
 /* The field Content-Encoding behind `after`; NULL for the first, and at the end. */
 const struct field *wayback_next_coding(const struct archive_record *record, const struct field *after);
 
+/* A head with nothing but the encodings: the chunks that the server's own speaks of are undone already. */
+struct bytes wayback_coding_head(const struct archive_record *record, struct buf *out);
+
 /*
- * Begin with the document, of whatever encodings; then a piece at a time, an empty one at the end. Damage and
- * a missing end count as the end. ERR_LIMIT, ERR_UNSUPPORTED: it cannot be decoded; the errors of
- * wayback_work().
+ * Have kit->job done with the document, its output into kit->output. The errors of parse_end() and of
+ * wayback_work(); what comes of parse_is_lost() is one.
  */
-enum err wayback_decode_start(struct wayback *wayback, uint64_t size_max,
-                              struct err_detail *detail) MUST_CHECK;
-enum err wayback_decode_next(struct wayback *wayback, struct bytes *ret_piece,
-                             struct err_detail *detail) MUST_CHECK;
+enum err wayback_parse(struct wayback *wayback, const struct parse_kind *kind,
+                       uint64_t out_size_max) MUST_CHECK;
 
-/* One turn of it, which is short; without a piece that need not be the end. */
-enum err wayback_decode_turn(struct wayback_kit *kit, struct bytes *ret_piece, bool *ret_is_over,
-                             struct err_detail *detail) MUST_CHECK;
-
-/* How it begins. */
-enum err wayback_decode_head(struct wayback *wayback, struct buf *out, size_t size_max,
-                             struct err_detail *detail) MUST_CHECK;
-
-/* Answer with it, or nothing was answered: as above. Nothing of it lies on the disk. */
+/* Answer with the document without its encodings, or nothing was answered: as above. */
 enum err wayback_send_decoded(struct wayback *wayback, unsigned status, const char *type,
                               struct err_detail *detail) MUST_CHECK;
 
