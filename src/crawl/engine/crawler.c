@@ -535,6 +535,7 @@ static enum err open_parts(struct crawler *crawler, struct err_detail *detail) {
         struct workers_config workers_config = {
             .instance = config->instance,
             .identity = config->identity,
+            .parsers = config->parsers,
             .threads_count = config->workers_count,
             .gives_way = config->gives_way,
             .wake = crawler_wake,

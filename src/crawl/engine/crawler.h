@@ -43,6 +43,7 @@ struct crawler_config {
     const struct permits *permits;   /* (every host may be asked) lend the hosts of shared jobs */
     const struct route *route;       /* (everything is ours) of jobs that a ring shares */
     const struct identity *identity; /* (nobody) signs what is stored */
+    struct parsers *parsers;         /* (its workers) look for links; outlive the crawler */
     void (*ended)(void *context, struct campaign *campaign); /* its visit is over, or a limit reached */
     void *context;
 };

@@ -6,72 +6,85 @@
 #include "base/sha256.h"
 #include "crawl/engine/attest.h"
 #include "crawl/engine/campaign.h"
-#include "crawl/rules/sitemap.h"
+#include "crawl/engine/parse_sitemap.h"
 #include "crawl/rules/trap.h"
+#include "parse/parse_decode.h"
+#include "parse/parse_links.h"
+#include "parse/parse_seat.h"
 #include "store/instance/merge.h"
 #include "store/volume/volume_record.h"
-#include "warc/content.h"
 #include "warc/warc_record.h"
-#include "web/html/links.h"
 #include "web/type/mime_type.h"
 #include "web/url/surt.h"
+#include "web/url/url_href.h"
 
-enum { LINKS_FIRST_MAX = 64 };
+enum {
+    LINKS_FIRST_MAX = 64,
+    PAGES_MAX = 8,               /* whose links a parser is looking for, while the worker goes on */
+    PAGES_HURRY = PAGES_MAX / 2, /* so many are worth waking it for */
+    FOUND_KEPT_MAX = 1 << 20,    /* of memory, for the next page */
+    FOUND_SIZE_MAX = 16 << 20,   /* a page of millions of links: the first ones are enough */
+};
 
-/* Where decoded bytes go: to the link finder or to the sitemap reader. */
-struct harvest_sink {
-    struct sink sink; /* first */
-    struct harvest *harvest;
+/* A response on its way through the worker. */
+struct harvest_page {
+    struct trip *trip;
+    struct document document;
+    struct document_sum sum;
+    struct document_sum own_sum; /* of what arrived, whatever the document stands for */
+    bool has_job;                /* its links are being looked for */
+    struct parse_job job;
+    struct buf params;
+    struct buf found; /* what the parser has found */
 };
 
 struct harvest {
     struct instance_session *session;
     const struct identity *identity; /* NULL: nothing is signed */
     struct buf attested;             /* what is signed */
-    struct links *links;
-    struct sitemap sitemap;
-    struct buf decoded; /* of a sitemap; empty otherwise */
-    struct content content;
+    struct parse_seat seat;
     struct payload payload;
     struct sha256 sha256;
     struct canon canon;
     struct url base;
     struct url target;
     struct url bare; /* harvest_without_userinfo() */
-    struct harvest_sink sink;
     struct buf key_from;
     struct buf key_to;
     struct trip *trip; /* that is being read */
-    bool is_sitemap;
+    struct harvest_page pages[PAGES_MAX];
+    size_t pages_first; /* of those that wait, the oldest */
+    size_t pages_count;
 };
 
-static enum err harvest_feed(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
-    (void)detail;
-    struct harvest *harvest = ((struct harvest_sink *)sink)->harvest;
-    return harvest->is_sitemap ? buf_put(&harvest->decoded, bytes) : links_feed(harvest->links, bytes);
+static enum err harvest_put_found(void *context, struct bytes piece) {
+    struct harvest_page *page = context;
+    return buf_put(&page->found, piece);
 }
 
-struct harvest *harvest_new(struct instance *instance, const struct identity *identity) {
+struct harvest *harvest_new(const struct harvest_config *config) {
     struct harvest *harvest = calloc(1, sizeof *harvest);
     if (harvest == NULL) {
         return NULL;
     }
-    harvest->session = instance_session_new(instance);
-    harvest->identity = identity;
+    harvest->session = instance_session_new(config->instance);
+    harvest->identity = config->identity;
     buf_init(&harvest->attested, ATTEST_MESSAGE_SIZE_MAX);
-    harvest->links = links_new();
-    buf_init(&harvest->decoded, SITEMAP_SIZE_MAX);
-    harvest->sink = (struct harvest_sink){.sink.append = harvest_feed, .harvest = harvest};
+    parse_seat_init(&harvest->seat, config->parsers, PARSE_LATER);
+    harvest->seat.favourite = config->number;
+    for (size_t i = 0; i < PAGES_MAX; i++) {
+        buf_init(&harvest->pages[i].params, PARSE_PARAMS_SIZE_MAX);
+        buf_init(&harvest->pages[i].found, FOUND_SIZE_MAX);
+    }
     canon_init(&harvest->canon);
     url_init(&harvest->base);
     url_init(&harvest->target);
     url_init(&harvest->bare);
     buf_init(&harvest->key_from, INDEX_SURT_SIZE_MAX + 64);
     buf_init(&harvest->key_to, INDEX_SURT_SIZE_MAX + 64);
-    bool is_good = content_init(&harvest->content) == ERR_OK;
-    is_good = payload_init(&harvest->payload) == ERR_OK && is_good;
+    bool is_good = payload_init(&harvest->payload) == ERR_OK;
     is_good = sha256_init(&harvest->sha256) == ERR_OK && is_good;
-    if (!is_good || harvest->session == NULL || harvest->links == NULL) {
+    if (!is_good || harvest->session == NULL) {
         harvest_free(harvest);
         return NULL;
     }
@@ -80,9 +93,11 @@ struct harvest *harvest_new(struct instance *instance, const struct identity *id
 
 void harvest_free(struct harvest *harvest) {
     instance_session_free(harvest->session);
-    links_free(harvest->links);
-    buf_done(&harvest->decoded);
-    content_done(&harvest->content);
+    parse_seat_done(&harvest->seat);
+    for (size_t i = 0; i < PAGES_MAX; i++) {
+        buf_done(&harvest->pages[i].params);
+        buf_done(&harvest->pages[i].found);
+    }
     payload_done(&harvest->payload);
     sha256_done(&harvest->sha256);
     canon_done(&harvest->canon);
@@ -93,6 +108,12 @@ void harvest_free(struct harvest *harvest) {
     buf_done(&harvest->key_to);
     buf_done(&harvest->attested);
     free(harvest);
+}
+
+/* There is always one: harvest_take_ready(). */
+static struct harvest_page *harvest_free_page(struct harvest *harvest) {
+    ASSERT(harvest->pages_count < PAGES_MAX);
+    return &harvest->pages[(harvest->pages_first + harvest->pages_count) % PAGES_MAX];
 }
 
 /* ---- links ---- */
@@ -169,24 +190,41 @@ static void harvest_offer(struct harvest *harvest, const struct url *url, enum s
     trip->links_count++;
 }
 
-static void harvest_on_link(void *context, const struct link *link) {
-    harvest_offer(context, link->url, (enum scope_via)link->kind);
+/* What a parser says are links. They are what any page might name: the scope decides. */
+static void harvest_take_links(struct harvest *harvest, struct bytes found) {
+    enum link_kind kind;
+    struct bytes href;
+    while (parse_links_read(&found, &kind, &href)) {
+        if (url_parse_href(&harvest->target, href) == ERR_OK && url_is_web(&harvest->target)) {
+            harvest_offer(harvest, &harvest->target, (enum scope_via)kind);
+        }
+    }
 }
 
-static void harvest_on_sitemap(void *context, const struct sitemap_entry *entry) {
-    struct harvest *harvest = context;
+static void harvest_take_entry(struct harvest *harvest, struct bytes text, bool is_sitemap) {
     struct url *target = &harvest->target;
-    if (url_parse(target, entry->url, &harvest->base, NULL) != ERR_OK || !url_is_web(target)) {
+    if (url_parse(target, text, &harvest->base, NULL) != ERR_OK || !url_is_web(target)) {
         return; /* whatever it lists, the scope decides */
     }
     size_t count = harvest->trip->links_count;
-    harvest_offer(harvest, target, entry->is_sitemap ? SCOPE_VIA_EMBED : SCOPE_VIA_SITEMAP);
-    if (entry->is_sitemap && harvest->trip->links_count > count) {
+    harvest_offer(harvest, target, is_sitemap ? SCOPE_VIA_EMBED : SCOPE_VIA_SITEMAP);
+    if (is_sitemap && harvest->trip->links_count > count) {
         struct frontier_link *link = &harvest->trip->links[count];
         campaign_name_sitemap(harvest->trip->campaign, link->url);
         if (link->is_outgoing) {
             link->priority = FRONTIER_SEED; /* tells the others what it is: campaign_take_link() */
         }
+    }
+}
+
+static void harvest_take_entries(struct harvest *harvest, struct bytes found) {
+    struct bytes text;
+    bool is_sitemap;
+    if (url_parse(&harvest->base, buf_bytes(&harvest->trip->address), NULL, NULL) != ERR_OK) {
+        return;
+    }
+    while (parse_sitemap_read(&found, &text, &is_sitemap)) {
+        harvest_take_entry(harvest, text, is_sitemap);
     }
 }
 
@@ -206,52 +244,65 @@ static void harvest_follow_redirect(struct harvest *harvest, const struct fields
     }
 }
 
-/* Decode the body into harvest->sink. What is damaged is decoded up to the damage. */
-static void harvest_decode(struct harvest *harvest, struct bytes head) {
-    enum err err =
-        content_start(&harvest->content, head, HARVEST_DECODED_SIZE_MAX, &harvest->sink.sink, NULL);
-    if (err == ERR_OK) {
-        err = content_put(&harvest->content, harvest->trip->body, NULL);
-    }
-    if (err == ERR_OK) {
-        err = content_finish(&harvest->content, NULL);
-    }
-    (void)err;
-}
-
-static void harvest_read_sitemap(struct harvest *harvest, struct bytes head) {
-    struct source_memory source;
-    harvest_decode(harvest, head);
-    source_memory_init(&source, buf_bytes(&harvest->decoded));
-    sitemap_init(&harvest->sitemap, harvest_on_sitemap, harvest);
-    enum err err = sitemap_read(&harvest->sitemap, &source.source, NULL);
-    (void)err;                   /* what was listed before the damage is good */
-    buf_done(&harvest->decoded); /* it may be large and is rare */
-}
-
-/* The links of trip->body, which is encoded as head says. */
-static void harvest_find_links(struct harvest *harvest, struct bytes head, const struct fields *fields) {
-    struct trip *trip = harvest->trip;
+/* What a parser is to do with a document, if anything. */
+static enum err harvest_make_params(struct harvest *harvest, struct harvest_page *page, struct bytes head,
+                                    const struct fields *fields) {
+    struct trip *trip = page->trip;
     const struct job *job = &trip->campaign->job;
-    harvest->is_sitemap =
-        !job->skips_sitemaps && campaign_is_sitemap(trip->campaign, buf_bytes(&trip->address));
-    if (harvest->is_sitemap) {
-        harvest_read_sitemap(harvest, head);
-        return;
-    }
     char joined[HTTP_TYPE_SIZE_MAX];
     struct bytes content_type = http_content_type(fields, joined);
+    if (!job->skips_sitemaps && campaign_is_sitemap(trip->campaign, buf_bytes(&trip->address))) {
+        struct parse_decode_params params = {
+            .head = head, .has_chunks = true, .size_max = HARVEST_DECODED_SIZE_MAX};
+        page->job.kind = &parse_sitemap;
+        return parse_decode_params(&page->params, &params);
+    }
     if (links_format_of(content_type) == LINKS_NONE) {
+        return ERR_NOT_FOUND;
+    }
+    struct parse_links_params params = {
+        .head = head,
+        .has_chunks = true,
+        .content_type = content_type,
+        .base = url_href(&harvest->base),
+        .fields = fields,
+        .options = {.forms = job->follows_forms, .guesses = job->follows_guesses},
+        .size_max = HARVEST_DECODED_SIZE_MAX,
+    };
+    page->job.kind = &parse_links;
+    return parse_links_params(&page->params, &params);
+}
+
+/* Begin to look for the links of trip->body, which is encoded as head says. */
+static void harvest_begin_links(struct harvest *harvest, struct harvest_page *page, struct bytes head,
+                                const struct fields *fields) {
+    if (harvest_make_params(harvest, page, head, fields) != ERR_OK) {
         return;
     }
-    struct links_options options = {.forms = job->follows_forms, .guesses = job->follows_guesses};
-    links_start(harvest->links, content_type, &harvest->base, &options, harvest_on_link, harvest);
-    for (size_t i = 0; i < fields->count; i++) {
-        links_header(harvest->links, fields->items[i].name, fields->items[i].value);
+    buf_clear(&page->found);
+    page->job.params = buf_bytes(&page->params);
+    page->job.document = page->trip->body;
+    page->job.out_size_max = FOUND_SIZE_MAX;
+    page->job.put = harvest_put_found;
+    page->job.context = page;
+    page->has_job = true;
+    parse_begin(&harvest->seat, &page->job);
+}
+
+/* What was found before a limit or an error is good. If nobody could look, the document has no links. */
+static void harvest_end_links(struct harvest *harvest, struct harvest_page *page) {
+    harvest->trip = page->trip;
+    enum err err = parse_end(&harvest->seat, &page->job);
+    struct bytes found = parse_is_lost(err) ? bytes_of(NULL, 0) : buf_bytes(&page->found);
+    if (page->job.kind == &parse_sitemap) {
+        harvest_take_entries(harvest, found);
+    } else {
+        harvest_take_links(harvest, found);
     }
-    harvest_decode(harvest, head);
-    enum err err = links_finish(harvest->links);
-    (void)err; /* what was found before is good */
+    page->has_job = false;
+    if (page->found.capacity > FOUND_KEPT_MAX) {
+        buf_done(&page->found);
+    }
 }
 
 /* ---- what it is ---- */
@@ -457,7 +508,12 @@ static bool harvest_read_capture(struct harvest *harvest, struct trip *trip, con
             struct buf bare;
             buf_init(&bare, FETCH_HEAD_SIZE_MAX);
             buf_put_format(&bare, "HTTP/1.1 200 OK\r\nContent-Encoding: %.*s\r\n\r\n", BYTES_ARG(encoding));
-            harvest_find_links(harvest, buf_bytes(&bare), fields);
+            struct harvest_page *page = harvest_free_page(harvest);
+            page->trip = trip;
+            harvest_begin_links(harvest, page, buf_bytes(&bare), fields);
+            if (page->has_job) {
+                harvest_end_links(harvest, page);
+            }
             buf_done(&bare);
         }
     }
@@ -503,17 +559,16 @@ static void harvest_sign(struct harvest *harvest, struct document *document) {
     }
 }
 
-/* own_sum: of what arrived, whatever the document stands for. */
-static void harvest_store(struct harvest *harvest, struct document *document,
-                          const struct document_sum *own_sum) {
-    struct trip *trip = harvest->trip;
+static void harvest_store(struct harvest *harvest, struct harvest_page *page) {
+    struct trip *trip = page->trip;
+    struct document *document = &page->document;
     harvest_sign(harvest, document);
     enum err err = instance_submit(harvest->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY,
                                    harvest_on_stored, trip, NULL);
     if (err == ERR_NOT_FOUND && document->is_not_modified) {
         /* It was removed between the two looks: the answer is stored for what it is. */
         document->is_not_modified = document->is_body_left_out = false;
-        document->sum = own_sum;
+        document->sum = &page->own_sum;
         harvest_sign(harvest, document);
         err = instance_submit(harvest->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY,
                               harvest_on_stored, trip, NULL);
@@ -536,22 +591,24 @@ static bool harvest_was_stored_in_crash(struct harvest *harvest, struct trip *tr
     return is_found;
 }
 
-static void harvest_run_response(struct harvest *harvest, struct trip *trip) {
+/* Learn what it is, and begin to look for its links. False: it is over. */
+static bool harvest_begin(struct harvest *harvest, struct harvest_page *page, struct trip *trip) {
     struct fetch_result *result = trip->result;
     struct bytes address = buf_bytes(&trip->address);
-    struct document_sum own_sum;
+    struct document *document = &page->document;
     enum err err = scratch_bytes(&result->body, &trip->body);
     if (err == ERR_OK) {
         err = url_parse(&harvest->base, address, NULL, NULL);
     }
     if (err != ERR_OK) {
         harvest_finish(trip, err);
-        return;
+        return false;
     }
     struct bytes head = buf_bytes(&result->head);
-    harvest_sum_up(harvest, head, trip->body, &own_sum);
-    struct document_sum sum = own_sum;
-    struct document document = {
+    harvest_sum_up(harvest, head, trip->body, &page->own_sum);
+    page->trip = trip;
+    page->sum = page->own_sum;
+    *document = (struct document){
         .url = address,
         .time_us = result->time_us,
         .head = head,
@@ -560,39 +617,99 @@ static void harvest_run_response(struct harvest *harvest, struct trip *trip) {
         .ip_address = bytes_of_string(result->ip),
         .tls = harvest_tls_outcome(result),
         .truncated = harvest_truncation(result->end),
-        .sum = &sum,
+        .sum = &page->sum,
     };
     if (trip->kind != TRIP_ROBOTS) {
         const struct fields *fields = &harvest->payload.head.fields;
-        harvest_describe(harvest, result->time_us, result->status, &sum);
+        harvest_describe(harvest, result->time_us, result->status, &page->sum);
         if (result->status == 304 && trip->url->history.has_digest) {
-            harvest_describe_not_modified(harvest, &document, &sum);
+            harvest_describe_not_modified(harvest, document, &page->sum);
         } else if (harvest_is_redirect(result->status)) {
             harvest_follow_redirect(harvest, fields);
         } else if (trip->outcome.is_changed) {
-            harvest_find_links(harvest, head, fields);
+            harvest_begin_links(harvest, page, head, fields);
         }
+    }
+    return true;
+}
+
+/* Its links are known, or will be in a moment: store it. */
+static void harvest_complete(struct harvest *harvest, struct harvest_page *page) {
+    struct trip *trip = page->trip;
+    harvest->trip = trip;
+    if (page->has_job) {
+        harvest_end_links(harvest, page);
     }
     if (harvest_was_stored_in_crash(harvest, trip)) {
         trip->was_stored_before = true;
         harvest_finish(trip, ERR_OK);
         return;
     }
-    harvest_store(harvest, &document, &own_sum);
+    harvest_store(harvest, page);
+}
+
+/* ---- several at a time ---- */
+
+static struct harvest_page *harvest_oldest(struct harvest *harvest) {
+    return &harvest->pages[harvest->pages_first % PAGES_MAX];
+}
+
+static void harvest_complete_oldest(struct harvest *harvest) {
+    struct harvest_page *page = harvest_oldest(harvest);
+    harvest_complete(harvest, page);
+    harvest->pages_first++;
+    harvest->pages_count--;
+}
+
+/* Take those that are ready; wait only if there is no room for another. */
+static void harvest_take_ready(struct harvest *harvest) {
+    while (harvest->pages_count > 0 &&
+           (harvest->pages_count == PAGES_MAX || parse_is_ready(&harvest_oldest(harvest)->job))) {
+        harvest_complete_oldest(harvest);
+    }
+}
+
+/* With a parser at work beside it, the worker goes on with the next response: neither waits for the other. */
+static void harvest_run_response(struct harvest *harvest, struct trip *trip) {
+    struct harvest_page *page = harvest_free_page(harvest);
+    if (!harvest_begin(harvest, page, trip)) {
+        return;
+    }
+    if (!page->has_job || harvest->seat.parsers == NULL) {
+        harvest_complete(harvest, page);
+        return;
+    }
+    harvest->pages_count++;
+    if (harvest->pages_count == PAGES_HURRY) {
+        parse_hurry(&page->job);
+    }
+    harvest_take_ready(harvest);
+}
+
+void harvest_rest(struct harvest *harvest) {
+    if (harvest->pages_count > 0) { /* the last is done when all are: one wait for all of them */
+        size_t last = harvest->pages_first + harvest->pages_count - 1;
+        parse_await(&harvest->pages[last % PAGES_MAX].job);
+    }
+    while (harvest->pages_count > 0) {
+        harvest_complete_oldest(harvest);
+    }
 }
 
 /* That there was no response: a resource under a URI of its own, so that nobody takes it for the page. */
 static void harvest_run_failure(struct harvest *harvest, struct trip *trip) {
-    struct document_sum sum = {.size = trip->failure.size};
-    struct document document = {
+    struct harvest_page *page = harvest_free_page(harvest);
+    page->trip = trip;
+    page->own_sum = (struct document_sum){.size = trip->failure.size};
+    page->document = (struct document){
         .url = buf_bytes(&trip->address),
         .time_us = trip->failed_us,
         .body = buf_bytes(&trip->failure),
         .content_type = BYTES("application/warc-fields"),
-        .sum = &sum,
+        .sum = &page->own_sum,
     };
-    sha256_digest(&harvest->sha256, document.body, sum.digest);
-    harvest_store(harvest, &document, &sum);
+    sha256_digest(&harvest->sha256, page->document.body, page->own_sum.digest);
+    harvest_store(harvest, page);
 }
 
 /* ---- one trip ---- */

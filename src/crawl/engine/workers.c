@@ -35,6 +35,11 @@ static void workers_run(void *context, size_t seat) {
     harvest_run(trip->workers->harvests[seat], trip);
 }
 
+static void workers_rest(void *context, size_t seat) {
+    struct workers *workers = context;
+    harvest_rest(workers->harvests[seat]);
+}
+
 enum err workers_new(const struct workers_config *config, struct workers **ret_workers) {
     struct pool_config pool = {
         .name = "crawl-worker",
@@ -47,10 +52,16 @@ enum err workers_new(const struct workers_config *config, struct workers **ret_w
         return ERR_MEMORY;
     }
     workers->config = *config;
+    pool.rest = workers_rest;
+    pool.context = workers;
     pthread_mutex_init(&workers->lock, NULL);
     enum err err = ERR_OK;
     for (size_t i = 0; i < config->threads_count && err == ERR_OK; i++) {
-        workers->harvests[i] = harvest_new(config->instance, config->identity);
+        struct harvest_config harvest = {.instance = config->instance,
+                                         .identity = config->identity,
+                                         .parsers = config->parsers,
+                                         .number = i};
+        workers->harvests[i] = harvest_new(&harvest);
         err = workers->harvests[i] != NULL ? ERR_OK : ERR_MEMORY;
     }
     err = err == ERR_OK ? pool_start(&workers->pool, &pool) : err;

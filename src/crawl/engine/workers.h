@@ -11,11 +11,13 @@
 #include "crawl/engine/trip.h"
 #include "store/instance/instance.h"
 
+struct parsers;
 struct workers;
 
 struct workers_config {
     struct instance *instance;
     const struct identity *identity; /* what they store is signed by it; NULL: by nobody */
+    struct parsers *parsers;         /* where links are looked for; NULL: in their threads */
     size_t threads_count;
     bool gives_way;              /* they run when others do not */
     void (*wake)(void *context); /* any thread: workers_take() will have something */

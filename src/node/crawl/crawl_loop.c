@@ -198,6 +198,7 @@ static enum err open_jobs(struct crawl_loop *crawl_loop, struct err_detail *deta
                 .route = config->route,
                 .permits = config->permits,
                 .identity = config->identity,
+                .parsers = config->parsers,
                 .allows_private_shared = config->allows_private_shared,
                 .fetch =
                     {

@@ -32,7 +32,8 @@ struct crawl_loop_config {
     /* Of jobs that a ring shares; all may be NULL. */
     const struct route *route;
     const struct permits *permits;
-    const struct identity *identity;                                          /* signs what is fetched */
+    const struct identity *identity; /* signs what is fetched */
+    struct parsers *parsers;         /* look for links; NULL: the workers do */
     void (*attach)(void *shared, struct loop *loop, struct crawler *crawler); /* before the loop runs */
     void (*detach)(void *shared); /* on the loop, before the crawler is freed */
     void *shared;
