@@ -46,6 +46,7 @@ struct search_config {
     bool is_enabled;
     const char *directory;     /* of the data; outlives the search */
     struct instance *instance; /* outlives the search */
+    struct parsers *parsers;   /* (its own thread) find the texts of pages; outlive the search */
     const struct clock *clock; /* (clock_system) */
     /* What a user should know, as that all is read again; any thread; may be NULL. */
     void (*tell)(void *context, const char *name, const char *sentence);

@@ -5,13 +5,13 @@
 #include <zstd.h>
 
 #include "base/whole_file.h"
+#include "parse/parse_seat.h"
+#include "parse/parse_text.h"
 #include "replay/search/search_state.h"
 #include "replay/search/search_writer.h"
 #include "run/priority.h"
 #include "store/backend/backend_mirrored.h"
 #include "store/volume/follow.h"
-#include "warc/content.h"
-#include "web/html/text.h"
 #include "web/url/canon.h"
 #include "web/url/url.h"
 
@@ -191,12 +191,13 @@ struct search_feed {
     struct follow **follows;  /* one per volume */
     struct search_mirrored mirrored;
     struct archive_reader *archive;
-    struct content content;
-    bool has_content; /* content is set up */
-    struct text *text;
+    struct parse_seat seat;
+    struct parse_job job;
+    struct buf params;                    /* of the job */
+    struct buf text;                      /* what it gave */
+    struct bytes parts[TEXT_PARTS_COUNT]; /* of the text */
     struct canon canon;
     struct buf packed;
-    struct sink sink;
 };
 
 /* ---- what becomes of a record ---- */
@@ -206,29 +207,32 @@ static bool feed_is_page(const struct capture *capture) {
     return http_is_html(capture->mime) && (capture->status == 200 || capture->status == 0);
 }
 
-static enum err feed_text(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
-    struct search_feed *feed = (struct search_feed *)((char *)sink - offsetof(struct search_feed, sink));
-    (void)detail;
-    enum err err = text_feed(feed->text, bytes);
-    return err == ERR_OK && text_is_full(feed->text) ? ERR_CANCELLED : err;
+static enum err feed_put_text(void *context, struct bytes piece) {
+    struct search_feed *feed = context;
+    return buf_put(&feed->text, piece);
 }
 
-/* What is damaged counts as far as it can be read. */
+/* What is damaged counts as far as it can be read. parse_is_lost(): nobody could look at it. */
 static enum err feed_read_text(struct search_feed *feed, const struct archive_record *record) {
-    text_start(feed->text, record->content_type);
-    enum err err = content_start(&feed->content, record->head, CONTENT_SIZE_MAX, &feed->sink, NULL);
-    feed->content.payload.is_chunked = false; /* the archive has undone that */
-    if (err == ERR_OK) {
-        err = content_put(&feed->content, record->body, NULL);
+    struct parse_text_params params = {
+        .head = record->head, .content_type = record->content_type, .size_max = CONTENT_SIZE_MAX};
+    enum err err = parse_text_params(&feed->params, &params);
+    if (err != ERR_OK) {
+        return err;
     }
-    if (err == ERR_OK) {
-        err = content_finish(&feed->content, NULL);
-    }
-    return err == ERR_MEMORY ? err : text_finish(feed->text);
+    buf_clear(&feed->text);
+    feed->job.kind = &parse_text;
+    feed->job.params = buf_bytes(&feed->params);
+    feed->job.document = record->body;
+    feed->job.out_size_max = PARSE_TEXT_SIZE_MAX;
+    feed->job.put = feed_put_text;
+    feed->job.context = feed;
+    err = parse_run(&feed->seat, &feed->job);
+    return err == ERR_OK && !parse_text_read(buf_bytes(&feed->text), feed->parts) ? ERR_CORRUPT : err;
 }
 
 static enum err pack_body(struct search_feed *feed) {
-    struct bytes body = text_part(feed->text, TEXT_BODY);
+    struct bytes body = feed->parts[TEXT_BODY];
     size_t bound = ZSTD_compressBound(body.size);
     buf_clear(&feed->packed);
     enum err err = buf_reserve(&feed->packed, bound);
@@ -262,6 +266,9 @@ static enum err feed_add_page(struct search_feed *feed, const struct capture *ca
         return is_passed_over(err) ? ERR_OK : err;
     }
     err = feed_read_text(feed, &record);
+    if (err == ERR_CLOSED || err == ERR_CORRUPT || err == ERR_LIMIT) {
+        return ERR_OK; /* a document that ends its parser has no text; the next one may have */
+    }
     priority_yield();
     err = err == ERR_OK ? pack_body(feed) : err;
     priority_yield();
@@ -271,10 +278,10 @@ static enum err feed_add_page(struct search_feed *feed, const struct capture *ca
     struct search_page page = {
         .capture = capture,
         .host = host_of(&feed->canon, capture->url),
-        .language = text_part(feed->text, TEXT_LANGUAGE),
-        .title = text_part(feed->text, TEXT_TITLE),
-        .description = text_part(feed->text, TEXT_DESCRIPTION),
-        .body = text_part(feed->text, TEXT_BODY),
+        .language = feed->parts[TEXT_LANGUAGE],
+        .title = feed->parts[TEXT_TITLE],
+        .description = feed->parts[TEXT_DESCRIPTION],
+        .body = feed->parts[TEXT_BODY],
         .packed = buf_bytes(&feed->packed),
     };
     err = search_writer_add(&feed->writer, &page, detail);
@@ -580,18 +587,15 @@ static void feed_note(struct search *search, enum err err, const struct err_deta
 }
 
 static enum err feed_init(struct search_feed *feed, struct search *search) {
-    *feed = (struct search_feed){.search = search, .sink = {.append = feed_text}};
+    *feed = (struct search_feed){.search = search};
     canon_init(&feed->canon);
     buf_init(&feed->packed, 2 * TEXT_BODY_SIZE_MAX);
     feed->follows = calloc(search->volumes_count + 1, sizeof(struct follow *));
-    feed->text = text_new();
-
+    parse_seat_init(&feed->seat, search->config.parsers, PARSE_LATER);
+    buf_init(&feed->params, PARSE_PARAMS_SIZE_MAX);
+    buf_init(&feed->text, PARSE_TEXT_SIZE_MAX);
     feed->archive = archive_reader_begin_here(search->archive);
-    enum err err = content_init(&feed->content);
-    feed->has_content = err == ERR_OK;
-    if (feed->follows == NULL || feed->text == NULL || feed->archive == NULL) {
-        err = ERR_MEMORY;
-    }
+    enum err err = feed->follows == NULL || feed->archive == NULL ? ERR_MEMORY : ERR_OK;
     for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
         feed->follows[i] = follow_new(search->volumes[i].volume);
         err = feed->follows[i] == NULL ? ERR_MEMORY : ERR_OK;
@@ -610,11 +614,10 @@ static void feed_done(struct search_feed *feed) {
     for (size_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
         mirrored_let_go(&feed->mirrored.items[i]);
     }
-    text_free(feed->text);
     archive_reader_end(feed->archive);
-    if (feed->has_content) {
-        content_done(&feed->content);
-    }
+    parse_seat_done(&feed->seat);
+    buf_done(&feed->params);
+    buf_done(&feed->text);
     canon_done(&feed->canon);
     buf_done(&feed->packed);
 }
