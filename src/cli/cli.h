@@ -25,6 +25,7 @@ struct cli {
     FILE *err;
     const struct clock *clock;
     const struct command *const *commands; /* ended by NULL */
+    bool can_execute_itself;               /* this is the program, and no test */
 
     /* What the command line says beside the options. */
     size_t action; /* index into the command's actions, whose name is not among the arguments any more */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/commands.h"
+#include "cli/serve_parsers.h"
 
 enum { LARGE_ALLOCATION_SIZE = 1 << 20 };
 
@@ -19,7 +20,14 @@ static void give_back_large_allocations(void) {
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error value, not a death */
     give_back_large_allocations();
-    struct cli cli = {
-        .in = stdin, .out = stdout, .err = stderr, .clock = &clock_system, .commands = commands};
+    if (serve_parsers_is_host(argc, argv)) {
+        return serve_parsers_host(argc, argv);
+    }
+    struct cli cli = {.in = stdin,
+                      .out = stdout,
+                      .err = stderr,
+                      .clock = &clock_system,
+                      .commands = commands,
+                      .can_execute_itself = true};
     return commands_main(&cli, argc, argv);
 }

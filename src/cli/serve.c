@@ -9,6 +9,7 @@
 #include "cli/data.h"
 #include "cli/serve.h"
 #include "cli/serve_confine.h"
+#include "cli/serve_parsers.h"
 #include "node/group/group_files.h"
 #include "node/mirror/mirror_driver_rates.h"
 #include "node/node.h"
@@ -178,7 +179,8 @@ static void tell_privileges(const struct cli *cli, const struct data *data, cons
 }
 
 static int run_node(struct cli *cli, const struct data *data, const struct serve_options *options,
-                    const struct settings *settings, const struct confine_state *confined) {
+                    const struct settings *settings, const struct confine_state *confined,
+                    struct parsers *parsers) {
     struct mirror_limit down;
     struct mirror_limit up;
     struct node_config config = {
@@ -190,6 +192,7 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
         .mirror_limit = &down,
         .mirror_upload_limit = &up,
         .confined = *confined,
+        .parsers = parsers,
         .tell = serve_tell,
         .note = note,
         .context = cli,
@@ -253,23 +256,32 @@ static int become_user(struct cli *cli, const struct serve_options *options) {
     return CLI_DONE;
 }
 
-/* Confined first: all threads that are started then are. */
+/*
+ * The host of the parsers first: it must not have what follows. Then confined: all threads that are started
+ * then are.
+ */
 static int serve_archive(struct cli *cli, const struct serve_options *options,
                          const struct settings *settings) {
     struct data data = {.cli = cli};
     struct confine_state confined;
+    struct parsers *parsers = NULL;
     int status = data_find(&data, cli, options->data);
+    if (status == CLI_DONE) {
+        status = serve_parsers(cli, settings, &parsers);
+    }
     if (status == CLI_DONE) {
         status = serve_confine(cli, data.directory, settings, &confined);
     }
     if (status == CLI_DONE) {
         status = data_open(&data, cli, options->data, DATA_SERVE);
     }
-    if (status != CLI_DONE) {
-        return status;
+    if (status == CLI_DONE) {
+        bool is_watched = parsers == NULL || parsers_watch(parsers, note, cli) == ERR_OK;
+        status = is_watched ? run_node(cli, &data, options, settings, &confined, parsers)
+                            : cli_fail(cli, "the thread of the parsers cannot be started");
+        data_close(&data);
     }
-    status = run_node(cli, &data, options, settings, &confined);
-    data_close(&data);
+    parsers_stop(parsers);
     return status;
 }
 

@@ -4,8 +4,8 @@
 #define MNEMON_CLI_SERVE_CONFINE_H
 
 #include "cli/cli.h"
-#include "run/confine.h"
 #include "node/settings.h"
+#include "run/confine.h"
 
 /*
  * Before any thread is started. The data directory is made if it is not there. CLI_DONE, or the status after

@@ -30,6 +30,15 @@ static void put_sections(struct buf *out, const json_t *status) {
     }
     ask_put(out, json_object_get(status, "process"),
             "process  {memory_bytes:size}, {cpu_percent:0} % of a processor\n");
+    const json_t *parsers = json_object_get(status, "parsers");
+    if (ask_number(parsers, "enabled") > 0) {
+        ask_put(
+            out, parsers,
+            "parsers  {running:count} run, {documents:count} documents; {lost:count} not parsed because a "
+            "parser ended\n");
+    } else {
+        buf_put_string(out, "parsers  none: foreign content is parsed in the process of the node\n");
+    }
 }
 
 static void put_slow(struct buf *line, const json_t *status) {

@@ -120,6 +120,8 @@ static enum err open_archive(struct node *node, struct err_detail *detail) {
         .instance = config->instance,
         .access = node->access,
         .scratch_directory = config->directory,
+        .parsers = config->parsers,
+        .parses_short = config->settings->node_parse_short,
     };
     node->archive = archive_new(&archive);
     if (node->archive == NULL) {
@@ -134,6 +136,7 @@ static enum err open_archive(struct node *node, struct err_detail *detail) {
         .is_enabled = config->settings->search_enabled,
         .directory = config->directory,
         .instance = config->instance,
+        .parsers = config->parsers,
         .clock = config->clock,
         .tell = note_search,
         .context = node,
@@ -198,6 +201,7 @@ static enum err start_crawl(struct node *node, struct err_detail *detail) {
         .user_agent = settings_text(config->settings->crawl_user_agent),
         .connections_max = (size_t)config->settings->crawl_connections,
         .nameservers = settings_text(config->settings->crawl_nameservers),
+        .parsers = config->parsers,
         .clock = config->clock,
         .tell = node_tell,
         .changed = hurry,
@@ -280,6 +284,7 @@ static enum err open_admin_pages(struct node *node) {
                 .search = node->search,
                 .has_confined_calls = config->confined.has_calls,
                 .confined_files = config->confined.files,
+                .parsers = config->parsers,
                 .clock = config->clock,
             },
         .title = title,

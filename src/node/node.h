@@ -18,12 +18,13 @@
 
 #include "base/address.h"
 #include "base/clock.h"
-#include "run/confine.h"
 #include "node/settings.h"
+#include "run/confine.h"
 #include "store/instance/instance.h"
 
 struct mirror_limit;
 struct node;
+struct parsers;
 
 /* 0 or NULL stands for the default in parentheses. */
 struct node_config {
@@ -37,7 +38,8 @@ struct node_config {
     const struct mirror_limit *mirror_limit; /* (none) node/mirror/mirror_driver.h; outlives the node */
     const struct mirror_limit *mirror_upload_limit; /* likewise */
     struct confine_state confined;                  /* the process, for its status */
-    bool has_proxy;                                 /* (node/proxy/proxy.h) */
+    struct parsers *parsers; /* (documents are parsed in the process itself) started; outlive the node */
+    bool has_proxy;          /* (node/proxy/proxy.h) */
     struct address proxy;
     void (*tell)(void *context, const char *name,
                  const char *sentence);                /* of a job; any thread; may be NULL */

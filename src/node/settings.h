@@ -9,6 +9,7 @@
 enum settings_reads { SETTINGS_READS_OPEN, SETTINGS_READS_TOKEN };
 enum settings_offers { SETTINGS_OFFERS_READ, SETTINGS_OFFERS_KEPT };
 enum settings_confine { SETTINGS_CONFINE_NO, SETTINGS_CONFINE_YES, SETTINGS_CONFINE_STRICT };
+enum { SETTINGS_PARSERS_MAX = 32 };
 enum settings_keep { SETTINGS_KEEP_ARC, SETTINGS_KEEP_EVERYTHING };
 
 struct settings {
@@ -52,6 +53,8 @@ struct settings {
     bool proxy_intercept;
     bool proxy_archive;
     uint32_t node_confine; /* enum settings_confine */
+    uint64_t node_parsers; /* of each group: parse/parsers.h; 0: none */
+    bool node_parse_short; /* short documents that readers wait for are parsed there, too */
     struct bytes archive_title;
     uint64_t store_cache;
     bool search_enabled;

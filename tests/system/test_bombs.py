@@ -206,7 +206,7 @@ def test_a_stored_frame_that_unpacks_to_much_stops_nobody(mnemon, tmp_path):
 
 
 def test_large_honest_text_is_decoded(mnemon, tmp_path):
-    """200 MB at a ratio of 20, streamed: none of it lies on the disk."""
+    """200 MB at a ratio of 20: what a parser decodes lies in a file without a name while it is sent."""
     noise = os.urandom(500_000).hex().encode()
     text = b"".join(noise[at:at + 5000] + b" " * 60_000 for at in range(0, len(noise), 5000))
     text = (text * (200_000_000 // len(text) + 1))[:200_000_000]

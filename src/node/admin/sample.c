@@ -165,6 +165,7 @@ void sample_take(const struct sample_sources *sources, bool asks_remote, struct 
         .has_search = sources->search != NULL,
         .has_confined_calls = sources->has_confined_calls,
         .confined_files = sources->confined_files,
+        .has_parsers = sources->parsers != NULL,
     };
     take_crawl(sources, ret_sample);
     take_store(sources, asks_remote, ret_sample, volumes);
@@ -173,6 +174,9 @@ void sample_take(const struct sample_sources *sources, bool asks_remote, struct 
     }
     if (sources->search != NULL) {
         search_stat(sources->search, &ret_sample->search);
+    }
+    if (sources->parsers != NULL) {
+        parsers_stat(sources->parsers, &ret_sample->parsers);
     }
     take_process(ret_sample);
 }

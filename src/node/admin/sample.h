@@ -9,6 +9,7 @@
 #include "crawl/engine/crawler.h"
 #include "http/server/http_server.h"
 #include "node/crawl/crawl_loop.h"
+#include "parse/parsers.h"
 #include "replay/admin/admin.h"
 #include "replay/admin/node_status.h"
 #include "replay/search/search.h"
@@ -47,6 +48,8 @@ struct sample {
     uint64_t descriptors_count;
     bool has_confined_calls;
     uint32_t confined_files;
+    bool has_parsers;
+    struct parsers_stat parsers;
 };
 
 /* As of the last sample. */
@@ -66,6 +69,7 @@ struct sample_sources {
     struct search *search;   /* or NULL */
     bool has_confined_calls; /* of the process, as the next: run/confine.h */
     uint32_t confined_files; /* enum confine_files */
+    struct parsers *parsers; /* NULL: none */
     const struct clock *clock;
 };
 

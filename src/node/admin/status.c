@@ -136,6 +136,13 @@ static void fill_rest(const struct sample *now, const struct sample *before, str
     add_count(status, "process.descriptors", now->descriptors_count);
     add_count(status, "process.confined_calls", now->has_confined_calls ? 1 : 0);
     add_count(status, "process.confined_files", now->confined_files);
+    add_count(status, "parsers.enabled", now->has_parsers ? 1 : 0);
+    add_count(status, "parsers.running", now->parsers.count);
+    add_count(status, "parsers.documents", now->parsers.jobs_count);
+    add_count(status, "parsers.lost", now->parsers.lost_count);
+    add_count(status, "parsers.ended", now->parsers.ended_count);
+    add_count(status, "parsers.late", now->parsers.late_count);
+    add_count(status, "parsers.refused", now->parsers.refused_count);
     if (!now->has_search) {
         return;
     }

@@ -12,7 +12,7 @@
 #include "http/server/http_server.h"
 #include "store/instance/instance.h"
 
-enum { NODE_STATUS_NUMBERS_MAX = 80, NODE_STATUS_PAGES_MAX = 32 };
+enum { NODE_STATUS_NUMBERS_MAX = 96, NODE_STATUS_PAGES_MAX = 32 };
 
 struct node_status_number {
     const char *path; /* its place in the JSON: "crawl.documents_per_second" */
