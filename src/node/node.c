@@ -268,6 +268,7 @@ static enum err open_admin_pages(struct node *node) {
         .title = title,
         .lead = settings->ring_redirect ? ring_services_lead : NULL,
         .lead_context = node->ring_services,
+        .count_ring = ring_services_count,
         .tell = node_note,
         .tell_context = node,
     };

@@ -526,6 +526,18 @@ void ring_services_stop(struct ring_services *ring_services) {
     }
 }
 
+bool ring_services_count(void *context, uint64_t *ret_count) {
+    struct ring_services *ring_services = context;
+    struct peer peers[2];
+    if (!ring_services->is_begun || holders_all(ring_services->holders, peers, 2) < 2 ||
+        copies_has_everything(ring_services->copies)) {
+        return false;
+    }
+    *ret_count = 0;
+    (void)copies_estimate(ring_services->copies, ret_count);
+    return true;
+}
+
 /* Readers are led to the node that is responsible if its operator wants that (ring.redirect). */
 bool ring_services_lead(void *context, struct bytes surt, struct buf *out) {
     struct ring_services *ring_services = context;

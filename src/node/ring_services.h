@@ -89,6 +89,10 @@ struct group_driver *ring_services_group_driver(const struct ring_services *ring
  * for a SURT. False: this node is responsible itself, or none of the others has a public URL. */
 bool ring_services_lead(void *context, struct bytes surt, struct buf *out);
 
+/* Likewise: how many captures the ring has, about (0: not known), if other nodes may have some that are not
+ * here. False: what there is is here. */
+bool ring_services_count(void *context, uint64_t *ret_count);
+
 /* Append what /api/v1/ring/together, /api/v1/crowd and /api/v1/mirrors say (docs/api.md). */
 void ring_services_put(struct ring_services *ring_services, const struct ring_view *view, struct json *json);
 void ring_services_put_crowd(struct ring_services *ring_services, struct buf *out);

@@ -230,6 +230,11 @@ def test_commands_on_a_member_see_the_whole_ring_or_say_who_is_missing(ring, tmp
     assert "partial" not in infos(raw) and all(f"WARC-Target-URI: {url}\r\n".encode() in raw for url in everything)
     assert first.run("export", "-q", "--local", "-o", tmp_path / "local.warc.gz").returncode == 0
 
+    found = json.loads(ask(first.url, "/api/v1/search?q=walnut")[2])
+    assert tells(found, ["the other nodes of the ring"]) and found["index"]["ring_captures"] >= len(
+        first.run("list", "--local", "*").stdout.splitlines()), found["index"]
+    assert "On this node: " in ask(first.url, "/search?q=walnut")[2]
+
     third.process.send_signal(signal.SIGSTOP)
     try:
         name = f"node {third.place}"

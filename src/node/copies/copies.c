@@ -7,6 +7,7 @@
 
 #include "base/whole_file.h"
 #include "node/copies/copies_state.h"
+#include "protocol/copies/reconcile_arc.h"
 #include "web/url/url.h"
 
 /* ---- captures of this node by their keys ---- */
@@ -510,4 +511,50 @@ void copies_stat(struct copies *copies, struct ring_view_stored *ret_stat) {
     ret_stat->keys_count = keys_count;
     ret_stat->wanted_count = copies->wanted_count;
     pthread_mutex_unlock(&copies->lock);
+}
+
+enum { ESTIMATE_ARCS_MAX = 64 };
+
+/* The arcs of which this node has everything, and which part of the ring they are together. */
+static size_t list_arcs(struct copies *copies, struct reconcile_arc out[ESTIMATE_ARCS_MAX],
+                        double *ret_share) {
+    size_t count = 0;
+    *ret_share = 0;
+    pthread_mutex_lock(&copies->lock);
+    for (size_t i = 0; i < copy_plan_pieces_count(copies->copy_plan) && count < ESTIMATE_ARCS_MAX; i++) {
+        struct copy_plan_piece_status piece;
+        copy_plan_piece(copies->copy_plan, i, &piece);
+        uint64_t way = piece.to.high - piece.from.high;
+        *ret_share += way > 0 ? (double)way / 0x1p64 : 1;
+        ring_id_write(piece.from, out[count].from);
+        ring_id_write(piece.to, out[count].to);
+        count++;
+    }
+    pthread_mutex_unlock(&copies->lock);
+    return count;
+}
+
+bool copies_estimate(struct copies *copies, uint64_t *ret_count) {
+    struct reconcile_arc arcs[ESTIMATE_ARCS_MAX];
+    double share;
+    uint64_t keys_count = 0;
+    size_t count = list_arcs(copies, arcs, &share);
+    enum err err = ERR_OK;
+    pthread_mutex_lock(&copies->keys_lock);
+    uint64_t all_count = keyset_count(copies->keyset);
+    struct ringkey_set set = keyset_set(copies->keyset);
+    for (size_t i = 0; i < count && err == ERR_OK; i++) {
+        struct reconcile_position start = reconcile_arc_start(&arcs[i]);
+        struct reconcile_position end = reconcile_arc_end(&arcs[i]);
+        struct ringkey_sum sum = {0};
+        err = reconcile_arc_sum(&set, &start, &end, &sum);
+        keys_count += sum.count;
+    }
+    pthread_mutex_unlock(&copies->keys_lock);
+    if (err != ERR_OK || share <= 0) {
+        return false;
+    }
+    uint64_t estimate = (uint64_t)((double)keys_count / (share < 1 ? share : 1));
+    *ret_count = estimate > all_count ? estimate : all_count;
+    return true;
 }

@@ -102,6 +102,12 @@ bool copies_has_everything(struct copies *copies);
 
 void copies_stat(struct copies *copies, struct ring_view_stored *ret_stat);
 
+/*
+ * How many captures the ring has, about: by those in our own arcs and the share of the ring that these are.
+ * At least what is here. False: there is nothing to go by yet.
+ */
+bool copies_estimate(struct copies *copies, uint64_t *ret_count);
+
 /* Append an object: what /api/v1/ring/together says of keeping (docs/api.md). */
 void copies_put_json(struct copies *copies, struct json *json, const char *name);
 

@@ -31,6 +31,8 @@ struct find {
     struct buf fields[FIND_FIELDS_COUNT]; /* as typed */
     uint64_t page;                        /* from 1 */
     struct absent absent;                 /* what the index does not cover */
+    bool is_in_ring;                      /* of whose captures this node has a part */
+    uint64_t ring_count;                  /* captures, about; 0: not known */
 };
 
 static const struct {
@@ -199,12 +201,15 @@ static void put_result_json(struct json *json, const struct search_result *resul
     json_close(json);
 }
 
-static void put_index(struct json *json, struct search *search) {
+static void put_index(struct json *json, const struct find *find) {
     struct search_stat stat;
-    search_stat(search, &stat);
+    search_stat(find->replay->search, &stat);
     json_open(json, "index");
     JSON_COUNTS(json, {"documents", stat.documents_count}, {"captures", stat.captures_count},
                 {"captures_left", stat.left_count});
+    if (find->is_in_ring) {
+        json_count(json, "ring_captures", find->ring_count);
+    }
     json_close(json);
 }
 
@@ -228,7 +233,7 @@ static void find_answer_json(struct find *find) {
     JSON_COUNTS(&json, {"offset", job->question.offset}, {"limit", job->question.limit});
     json_bool(&json, "has_more", job->has_more);
     absent_put_json(&find->absent, &json);
-    put_index(&json, find->replay->search);
+    put_index(&json, find);
     json_end(&json);
     http_answer_json(find->request, find_status(find), "no-cache", &out);
 }
@@ -279,6 +284,21 @@ static void put_state(struct sheet *sheet, struct search *search) {
     } else {
         FILL(sheet, "<p class=quiet id=index-state>{count} {html} in the index.</p>\n",
              {.number = stat.documents_count}, {.string = stat.documents_count == 1 ? "page" : "pages"});
+    }
+}
+
+/* A node of a ring searches what it has: how much of all that is. */
+static void put_scope(struct sheet *sheet, const struct find *find) {
+    struct search_stat stat;
+    search_stat(find->replay->search, &stat);
+    uint64_t read_count = stat.left_count < stat.captures_count ? stat.captures_count - stat.left_count : 0;
+    if (find->is_in_ring && find->ring_count > 0) {
+        FILL(sheet,
+             "<p class=quiet id=scope>On this node: {count} of about {count} captures of the ring.</p>\n",
+             {.number = read_count}, {.number = find->ring_count});
+    } else if (find->is_in_ring) {
+        FILL(sheet, "<p class=quiet id=scope>On this node: {count} captures of the ring.</p>\n",
+             {.number = read_count});
     }
 }
 
@@ -358,6 +378,7 @@ static void find_answer_page(struct find *find) {
         put_help(&sheet);
     }
     put_state(&sheet, find->replay->search);
+    put_scope(&sheet, find);
     if (find->absent.is_any) {
         FILL(&sheet, "<p class=\"notice warning\" id=partial>Not searched: {string}.</p>\n",
              {.string = find->absent.text});
@@ -415,7 +436,13 @@ static void find_ask(struct find *find) {
 }
 
 static void respond(struct find *find) {
-    search_add_absent(find->replay->search, &find->absent);
+    const struct replay *replay = find->replay;
+    search_add_absent(replay->search, &find->absent);
+    find->is_in_ring =
+        replay->count_ring != NULL && replay->count_ring(replay->lead_context, &find->ring_count);
+    if (find->is_in_ring) {
+        absent_add_string(&find->absent, "the other nodes of the ring");
+    }
     partial_add_header(find->request, &find->absent);
     if (is_api(find->request)) {
         find_answer_json(find);

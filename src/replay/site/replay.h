@@ -28,6 +28,9 @@ struct replay {
      * nowhere. Any thread; may wait for other nodes. NULL: they are led nowhere, and what others have is
      * fetched. */
     bool (*lead)(void *context, struct bytes surt, struct buf *out);
+    /* With the same context: how many captures the ring has, about (0: not known), if other nodes may have
+     * some that are not here; false: there are none. Any thread. NULL: there is no ring. */
+    bool (*count_ring)(void *context, uint64_t *ret_count);
     void *lead_context;
     /* Tells the operator something, a line each; any thread; NULL: nobody is told. */
     void (*tell)(void *context, const char *sentence);
