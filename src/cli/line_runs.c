@@ -33,13 +33,6 @@ void line_runs_done(struct line_runs *runs) {
     scratch_done(&runs->lines);
 }
 
-/* "key timestamp": a space sorts before every byte of a key, so this is the order of the lines' bytes. */
-static struct bytes place_of(struct bytes line) {
-    size_t key = bytes_find_byte(line, ' ');
-    size_t time = key < line.size ? 1 + bytes_find_byte(bytes_skip(line, key + 1), ' ') : 0;
-    return bytes_slice(line, 0, key + time);
-}
-
 /* ---- writing ---- */
 
 static enum err flush(struct line_runs *runs, struct scratch *to) {
@@ -60,8 +53,7 @@ static enum err start_run(struct line_runs *runs, const struct scratch *to) {
 
 enum err line_runs_put(struct line_runs *runs, struct bytes line) {
     enum err err = ERR_OK;
-    bool goes_on =
-        runs->starts.size > 0 && bytes_compare(place_of(buf_bytes(&runs->last)), place_of(line)) <= 0;
+    bool goes_on = runs->starts.size > 0 && bytes_compare(buf_bytes(&runs->last), line) <= 0;
     if (!goes_on) {
         err = start_run(runs, &runs->lines);
     }
@@ -133,8 +125,7 @@ static struct line_run *least(struct line_runs *runs) {
     struct line_run *found = NULL;
     for (size_t i = 0; i < runs->runs_count; i++) {
         struct line_run *run = &runs->runs[i];
-        bool is_less = run->line.size > 0 &&
-                       (found == NULL || bytes_compare(place_of(run->line), place_of(found->line)) < 0);
+        bool is_less = run->line.size > 0 && (found == NULL || bytes_compare(run->line, found->line) < 0);
         found = is_less ? run : found;
     }
     return found;

@@ -9,8 +9,8 @@
  * comes in as few sorted runs as there were URLs, mostly in one. The runs are kept one behind the other in a
  * scratch file and merged, LINE_RUNS_MERGE_MAX at a time, until there is one.
  *
- * The order is that of a CDXJ index: by the bytes of key and timestamp, the first two words of a line. Lines
- * that agree in them stay in the order they came in.
+ * The order is that of a CDXJ index: by the bytes of the lines. A space sorts before every byte of a key, so
+ * that is first by key, then by timestamp, then by what follows, as `LC_ALL=C sort` and pywb have it.
  */
 #ifndef MNEMON_CLI_LINE_RUNS_H
 #define MNEMON_CLI_LINE_RUNS_H

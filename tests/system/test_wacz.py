@@ -174,6 +174,16 @@ def test_several_urls_give_one_sorted_index(run, tmp_path):
     assert {"www.iana.org", "example.com", "www.bl.uk"} <= hosts
 
 
+def test_equal_keys_are_sorted_by_what_follows(run, tmp_path):
+    """As `LC_ALL=C sort` has it: two URLs of one key and time, stored in the other order."""
+    (tmp_path / "a.warc").write_bytes(b"".join(record(f"http://a.example/{name}", name.encode()) for name in ("zZ", "Zz", "ZZ", "zz")))
+    run("import", "-q", tmp_path / "a.warc")
+    run("export", "-q", "-o", tmp_path / "a.wacz", "a.example/*")
+    with zipfile.ZipFile(tmp_path / "a.wacz") as archive:
+        lines, _ = index_of(archive)
+    assert len(lines) == 4 and [line.encode() for line in lines] == sorted(line.encode() for line in lines)
+
+
 def test_a_large_index_is_in_blocks(run, tmp_path):
     padding = "x" * 1000
     warc = b"".join(record(f"http://a/{padding}/{i:05}", b"<title>%d</title>" % i) for i in range(4200))
