@@ -114,7 +114,7 @@ def test_a_node_keeps_failures_too(mnemon, tmp_path):
     """Its captures are signed, these are not: there is no response to vouch for."""
     made = mnemon("ring", "create", "one", "--open", "--data", str(tmp_path / "data"))
     assert made.returncode == 0, made.stderr
-    node = Node(mnemon, tmp_path, options=["--address", "127.0.5.7:0", "--allow-private"])
+    node = Node(mnemon, tmp_path, options=["--address", "127.0.5.7", "--allow-private"])
     try:
         token = (node.data / "token").read_text().strip()
         asked = urllib.request.Request(f"http://{node.host}/save", b"url=http://no-such-host.invalid/", {"Authorization": f"Bearer {token}"})
