@@ -178,6 +178,16 @@ def test_scope(archive, site, scope, expected):
     assert sorted(asked) == sorted(expected)
 
 
+def test_guesses_of_one_page_are_fetched(mnemon, archive, site):
+    """What `mnemon links --guesses` prints of it, whatever it looks like."""
+    web = site()
+    web.put("/", page(extra='<p data-full-src="/full.jpg"><script>load("/api/v1/items", "/next.html")</script>', title="x"))
+    for path in ("/full.jpg", "/api/v1/items", "/next.html"):
+        web.put(path, "x", "text/plain")
+    archive(web.url("/"), "--scope", "page", "--guesses")
+    assert all(web.asked(path) for path in ("/full.jpg", "/api/v1/items", "/next.html"))
+
+
 def test_depth_include_and_exclude(archive, site):
     web = site()
     web.put("/", page("/1", "/skip/1"))

@@ -48,6 +48,17 @@ def test_forms_and_guesses_where_asked_for(links):
     assert len(found) == 7
 
 
+def test_guesses_look_into_strings_and_data_attributes(links):
+    page = """<div data-full-src="/i/full.jpg" data-all="/i/a1.jpg, /i/a2.jpg" data-json='["/i/j1.jpg","\\u002fi\\u002fj2.jpg"]'></div>
+<script>var h = "<p><img src='/i/html1.png'><a href=\\"/i/html2.html\\">x</a><img src=/i/html3.png></p>";
+var u = "\\u002fi\\u002fescaped.png", l = "/i/l1.png,/i/l2.png", s = '/i/s1.png 1x, /i/s2.png 2x', j = "{\\"src\\":\\"\\\\u002fi\\\\u002fjson.png\\"}";
+var one = "/i/with,comma.png";</script>"""
+    found = {row[3].removeprefix("https://example.org/i/") for row in rows(links("page.html", page, "--guesses")) if row[0] == "guess"}
+    assert found == {"full.jpg", "a1.jpg", "a2.jpg", "j1.jpg", "j2.jpg", "html1.png", "html2.html", "html3.png", "escaped.png", "l1.png", "l2.png",
+                     "s1.png", "s2.png", "json.png", "with,comma.png"}
+    assert not rows(links("page.html", page))
+
+
 def test_json_has_offsets(links):
     result = links("page.html", PAGE, "--json")
     found = [json.loads(line) for line in result.stdout.splitlines()]

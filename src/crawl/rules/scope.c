@@ -211,7 +211,10 @@ static bool is_object_name(struct bytes path) {
  */
 static enum scope_reason step_guess(const struct scope *scope, const struct url *url, uint16_t from,
                                     uint16_t *ret_depth) {
-    if (is_object_name(url_path(url))) {
+    bool is_part =
+        scope->config.follows_guesses && scope->config.type == SCOPE_PAGE; /* who asks for one page
+                                                                             and guesses wants them */
+    if (is_part || is_object_name(url_path(url))) {
         return step_embed(from, ret_depth);
     }
     return scope->config.follows_guesses ? step_page(scope, from, ret_depth) : SCOPE_OUT_GUESS;

@@ -218,3 +218,92 @@ bool guess_next(struct guess *guess, struct bytes *piece, struct guess_string *r
     *piece = bytes_skip(*piece, piece->size);
     return false;
 }
+
+/* ---- more than one in a string ---- */
+
+/* The part before the first comma, without spaces around it and what follows in it: "1x", "480w". */
+static struct bytes next_member(struct bytes *rest) {
+    size_t comma = bytes_find_byte(*rest, ',');
+    struct bytes part = bytes_trim(bytes_slice(*rest, 0, comma));
+    *rest = bytes_skip(*rest, comma < rest->size ? comma + 1 : comma);
+    return bytes_slice(part, 0, bytes_find_byte(part, ' '));
+}
+
+static bool is_rooted(struct bytes text) {
+    return text.data[0] == '/' || text.data[0] == '.' ||
+           bytes_starts_with_ignore_case(text, BYTES("http://")) ||
+           bytes_starts_with_ignore_case(text, BYTES("https://"));
+}
+
+/* All of them begin as URLs do, or all of them end so: "/a,b.png" is one. */
+static bool is_list(struct bytes text) {
+    bool are_rooted = true;
+    bool are_named = true;
+    if (bytes_find_byte(text, ',') == text.size) {
+        return false;
+    }
+    while (text.size > 0) {
+        struct bytes member = next_member(&text);
+        if (!guess_is_url(member)) {
+            return false;
+        }
+        are_rooted = are_rooted && is_rooted(member);
+        are_named = are_named && has_known_extension(member);
+    }
+    return are_rooted || are_named;
+}
+
+/* True if it is a URL, or a list of them. */
+static bool find_plain(struct bytes text, guess_found *found, void *context) {
+    if (is_list(text)) {
+        while (text.size > 0) {
+            found(context, next_member(&text));
+        }
+        return true;
+    }
+    bool is_url = guess_is_url(text);
+    if (is_url) {
+        found(context, text);
+    }
+    return is_url;
+}
+
+/* Strings in double quotes, with the escapes of JSON. */
+static void find_quoted(struct bytes text, guess_found *found, void *context) {
+    struct guess inner;
+    struct guess_string string;
+    guess_start(&inner, false, 0);
+    while (guess_next(&inner, &text, &string)) {
+        (void)find_plain(string.text, found, context);
+    }
+}
+
+/* name='value' and name=value of HTML. */
+static void find_attributes(struct bytes text, guess_found *found, void *context) {
+    for (size_t at = bytes_find_byte(text, '='); at < text.size; at = bytes_find_byte(text, '=')) {
+        text = bytes_skip(text, at + 1);
+        bool is_quoted = text.size > 0 && text.data[0] == '\'';
+        struct bytes value = bytes_skip(text, is_quoted);
+        size_t size = 0;
+        while (size < value.size &&
+               (is_quoted ? value.data[size] != '\''
+                          : value.data[size] != '>' && !byte_is_space(value.data[size]))) {
+            size++;
+        }
+        value.size = size;
+        if (size > 0 && value.data[0] != '"') {
+            (void)find_plain(bytes_trim(value), found, context);
+        }
+    }
+}
+
+void guess_find(struct bytes text, guess_found *found, void *context) {
+    text = bytes_trim(text);
+    if (find_plain(text, found, context)) {
+        return;
+    }
+    find_quoted(text, found, context);
+    if (bytes_find_byte(text, '<') < text.size) {
+        find_attributes(text, found, context);
+    }
+}

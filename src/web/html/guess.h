@@ -52,4 +52,12 @@ bool guess_next(struct guess *guess, struct bytes *piece, struct guess_string *r
 /* Whether the text looks like a URL. */
 bool guess_is_url(struct bytes text);
 
+/*
+ * Call found() with each URL that the text of a string or attribute may be or have in it: the whole of it,
+ * the members of a list with commas ("/a.png 1x, /b.png 2x"), strings of JSON, attributes of HTML. One level
+ * deep.
+ */
+typedef void guess_found(void *context, struct bytes url);
+void guess_find(struct bytes text, guess_found *found, void *context);
+
 #endif

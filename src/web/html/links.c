@@ -336,14 +336,34 @@ static bool manifest_kind(struct bytes key, enum link_kind *ret_kind) {
     return false;
 }
 
+/* What is looked for, for links_report(). */
+struct guessing {
+    struct links *links;
+    const struct link *link;
+};
+
+static void links_on_guess(void *context, struct bytes url) {
+    const struct guessing *guessing = context;
+    links_report(guessing->links, guessing->link, url);
+}
+
+void links_guess_text(struct links *links, const struct link *link, struct bytes text) {
+    struct guessing guessing = {links, link};
+    if (links->options.guesses) {
+        guess_find(text, links_on_guess, &guessing);
+    }
+}
+
 void links_guess_feed(struct links *links, struct bytes piece, const char *element) {
     struct guess_string string;
     while (guess_next(&links->guess, &piece, &string)) {
         struct link link = {
             .kind = LINK_GUESS, .element = element, .attribute = "text", .offset = string.offset};
         bool is_known = links->format == LINKS_MANIFEST && manifest_kind(string.key, &link.kind);
-        if (is_known || (links->options.guesses && guess_is_url(string.text))) {
+        if (is_known) {
             links_report(links, &link, links_to_utf8(links, string.text));
+        } else {
+            links_guess_text(links, &link, links_to_utf8(links, string.text));
         }
     }
 }

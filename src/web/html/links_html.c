@@ -435,6 +435,25 @@ static void find_attributes(const struct links *links, struct links_tag *tag) {
     }
 }
 
+/* data-… of names that nobody knows: what a script makes of it is a guess. */
+static void guess_attributes(struct links *links, const struct links_tag *tag) {
+    const struct html_token *token = tag->token;
+    for (size_t i = 0; i < token->attributes_count; i++) {
+        const struct html_attribute *attribute = &token->attributes[i];
+        struct bytes name = html_attribute_name(token, attribute);
+        if (bytes_starts_with_ignore_case(name, BYTES("data-")) &&
+            words_find(&links->attributes, attribute->name_key, name) == LINKS_NO_ATTRIBUTE) {
+            struct link link = {.kind = LINK_GUESS,
+                                .element = links_element_names[tag->element],
+                                .attribute = "data-*",
+                                .offset = offset_of(links, token->offset) + attribute->value_from};
+            links_guess_text(
+                links, &link,
+                links_decode(links, html_attribute_value(token, attribute), HTML_DECODING_VALUE));
+        }
+    }
+}
+
 /* Text and end tags only matter in some elements. */
 static void set_sparse(struct links *links) {
     html_set_sparse(&links->html, links->text == LINKS_TEXT_NONE && links->tree.depth == 0);
@@ -449,6 +468,9 @@ static void links_on_start_tag(struct links *links, struct html_token *token) {
     tag.mask = 0;
     tag.element = words_find(&links->elements, token->name_key, token->name);
     find_attributes(links, &tag);
+    if (links->options.guesses) {
+        guess_attributes(links, &tag);
+    }
     if (tag.element == LINKS_OTHER && tag.mask == 0) {
         return;
     }

@@ -119,6 +119,9 @@ struct links_css {
 void links_css_feed(struct links *links, struct bytes piece, const struct links_css *where);
 void links_css_end(struct links *links, const struct links_css *where);
 
+/* Report what may be URLs in a text, if guesses are wanted. */
+void links_guess_text(struct links *links, const struct link *link, struct bytes text);
+
 /* A script or JSON; guess_start() was called. */
 void links_guess_feed(struct links *links, struct bytes piece, const char *element);
 
