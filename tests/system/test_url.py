@@ -73,3 +73,14 @@ def test_hostile_lines_are_bounded(mnemon):
 def test_control_characters_never_reach_the_terminal(mnemon):
     result = mnemon("url", "http://a/\x1b[2J\x07")
     assert "\x1b" not in result.stdout and "\x07" not in result.stdout
+
+
+def test_characters_newer_than_the_library(mnemon):
+    """Of Unicode 15.0, 15.1, 16 and 17; as today's browsers have them."""
+    for host, mapped in (("\U00031350b", "\U00031350b"), ("a\U0002ebf0b", "a\U0002ebf0b"), ("\U000323b0", "\U000323b0"), ("a\ua7dc", "a\u019b"),
+                         ("\U0001ccd6\U0001ccf0", "a0")):
+        ascii_host = mapped if mapped.isascii() else "xn--" + mapped.encode("punycode").decode()
+        shown = mnemon("url", f"http://{host}.example/").stdout
+        assert f"http://{ascii_host}.example/" in shown, (host, shown)
+    for host in ("a\u2ffcb", "\U00010efax", "a\U00033480"):  # ideographic description, a mark first, not assigned
+        assert "invalid" in mnemon("url", f"http://{host}.example/").stdout

@@ -5,6 +5,7 @@
 #include <uninorm.h>
 
 #include "base/utf8.h"
+#include "web/url/uts46_newer.h"
 
 enum {
     ZERO_WIDTH_NON_JOINER = 0x200c,
@@ -50,6 +51,10 @@ static bool is_valid(uint32_t code_point) {
         code_point == ZERO_WIDTH_JOINER) {
         return true;
     }
+    bool is_mark;
+    if (uts46_newer_is_valid(code_point, &is_mark)) {
+        return true;
+    }
     if (code_point == IDEOGRAPHIC_FULL_STOP || is_excluded(code_point) ||
         uc_is_general_category_withtable(code_point, UC_CATEGORY_MASK_C | UC_CATEGORY_MASK_Z)) {
         return false;
@@ -74,7 +79,7 @@ bool uts46_map(uint32_t code_point, uint32_t mapped[UTS46_MAPPED_MAX], size_t *r
         mapped[0] = SHARP_S; /* folding alone would make it "ss", unlike the small letter */
         return true;
     }
-    if (is_valid(code_point)) {
+    if (is_valid(code_point) || uts46_newer_map(code_point, &mapped[0])) {
         return true;
     }
     if (is_excluded(code_point) || uc_is_general_category_withtable(code_point, UC_CATEGORY_MASK_Cn)) {
@@ -120,7 +125,9 @@ const char *uts46_check_label(const uint32_t *label, size_t count) {
     if (count >= 4 && memcmp(label, prefix, sizeof prefix) == 0) {
         return "a label of the domain is punycode of punycode";
     }
-    if (count > 0 && uc_is_general_category_withtable(label[0], UC_CATEGORY_MASK_M)) {
+    bool is_mark = false;
+    if (count > 0 && ((uts46_newer_is_valid(label[0], &is_mark) && is_mark) ||
+                      uc_is_general_category_withtable(label[0], UC_CATEGORY_MASK_M))) {
         return "a label of the domain starts with a combining mark";
     }
     for (size_t i = 0; i < count; i++) {

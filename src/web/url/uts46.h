@@ -2,9 +2,8 @@
  * uts46 - what UTS #46 says about single code points and about the labels of a domain.
  *
  * The report publishes a mapping table; section 7 tells how it is derived from Unicode properties. We derive
- * it the same way at run time from libunistring's data. Compared with the published table of Unicode 17 over
- * all code points, the only differences are characters that libunistring 1.0 (Unicode 14) does not know,
- * which are disallowed here. Settings: nontransitional, UseSTD3ASCIIRules off, CheckHyphens off.
+ * it the same way at run time from libunistring's data; characters that libunistring 1.0 (Unicode 14) does
+ * not know are in uts46_newer.h. Settings: nontransitional, UseSTD3ASCIIRules off, CheckHyphens off.
  * Specification: https://www.unicode.org/reports/tr46/ (revision 33 and later)
  */
 #ifndef MNEMON_WEB_URL_UTS46_H
