@@ -63,7 +63,7 @@ static void note_search(void *context, const char *name, const char *sentence) {
     node_note(context, text);
 }
 
-/* A save may be over. */
+/* A save may be over, or a charter has come. */
 static void hurry(void *context) {
     struct node *node = context;
     struct monitor *monitor = node->monitor;
@@ -181,6 +181,7 @@ static enum err start_ring(struct node *node, struct err_detail *detail) {
         .nameservers = settings_text(config->settings->crawl_nameservers),
         .clock = config->clock,
         .note = node_note,
+        .changed = hurry,
         .context = node,
     };
     enum err err = transport_new(&transport, &node->transport, detail);

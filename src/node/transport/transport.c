@@ -426,7 +426,12 @@ static void transport_on_news(void *context) {
     struct transport_post *post = &transport->from_disk;
     pthread_mutex_lock(&transport->lock);
     bool is_there = post->has_charter;
+    bool is_kept = transport->is_kept;
+    transport->is_kept = false;
     pthread_mutex_unlock(&transport->lock);
+    if (is_kept) {
+        transport_on_kept(transport);
+    }
     if (is_there) {
         transport_take_charter(transport, &post->charter, bytes_of(post->encoded, post->encoded_size));
         pthread_mutex_lock(&transport->lock);
@@ -515,6 +520,25 @@ static void note_failure(struct transport *transport, enum err err, const struct
     }
 }
 
+/* What the disk did not take is tried again, unless there is something newer; said once. */
+static void note_written(struct transport *transport, const struct transport_post *post, bool has_membership,
+                         enum err err, const struct err_detail *detail) {
+    pthread_mutex_lock(&transport->lock);
+    if (err != ERR_OK && post->has_charter && !transport->to_disk.has_charter) {
+        transport->to_disk = *post;
+    }
+    transport->has_membership_to_write |= err != ERR_OK && has_membership;
+    if (err == ERR_OK && post->has_charter && transport->is_running) {
+        transport->is_kept = true;
+        (void)loop_post(&transport->loop, &transport->news);
+    }
+    pthread_mutex_unlock(&transport->lock);
+    if (!transport->has_write_failed) {
+        note_failure(transport, err, detail);
+    }
+    transport->has_write_failed = err != ERR_OK;
+}
+
 static void write_files(struct transport *transport) {
     struct peer peers[RING_FILES_PEERS_MAX];
     struct err_detail detail = {0};
@@ -539,7 +563,7 @@ static void write_files(struct transport *transport) {
     if (err == ERR_OK && peers_count > 0) {
         err = ring_files_write_peers(directory, peers, peers_count, &detail);
     }
-    note_failure(transport, err, &detail);
+    note_written(transport, post, has_membership, err, &detail);
 }
 
 static bool transport_has_changed(struct transport *transport) {

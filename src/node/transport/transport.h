@@ -45,6 +45,7 @@ struct transport_config {
     const char *nameservers; /* (those of the system) */
     const struct clock *clock;
     void (*note)(void *context, const char *sentence); /* any thread */
+    void (*changed)(void *context); /* the loop: transport_beat() has something to write; may be NULL */
     void *context;
 };
 

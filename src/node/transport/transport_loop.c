@@ -427,6 +427,9 @@ static void keep_charter(struct transport *transport, struct bytes encoded) {
     memcpy(post->encoded, encoded.data, encoded.size);
     post->encoded_size = encoded.size;
     pthread_mutex_unlock(&transport->lock);
+    if (transport->config.changed != NULL) {
+        transport->config.changed(transport->config.context);
+    }
 }
 
 /* The ring's parameters do not change between versions, only its members and what it shall do. */
@@ -456,15 +459,30 @@ void transport_take_charter(struct transport *transport, const struct charter *c
     transport->copy_at_us = 0;
 }
 
+/*
+ * What others gave us counts when it is on the disk: no power failure leads back to the charter before, or
+ * out of a ring that we have joined. A new version comes in from there, by the beat, like one of this node's
+ * own.
+ */
 void transport_on_learned(void *context, const struct peer *from, const struct charter *charter,
                           struct bytes encoded) {
     struct transport *transport = context;
-    bool is_first = !transport->has_charter;
+    if (transport->has_charter) {
+        if (charter_succeeds(&transport->charter, charter, NULL) == ERR_OK) {
+            keep_charter(transport, encoded);
+        }
+        return;
+    }
     transport_take_charter(transport, charter, encoded);
+    use_token(transport);
+    note_contact(transport, from);
+    transport->is_to_begin = true;
     keep_charter(transport, encoded);
-    if (is_first) {
-        use_token(transport);
-        note_contact(transport, from);
+}
+
+void transport_on_kept(struct transport *transport) {
+    if (transport->is_to_begin) {
+        transport->is_to_begin = false;
         loop_begin(transport);
     }
 }

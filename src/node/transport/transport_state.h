@@ -114,6 +114,7 @@ struct transport {
     struct loop loop;
     enum transport_state state;
     bool has_charter;
+    bool is_to_begin; /* with the first charter, when it is on the disk */
     struct charter charter;
     uint8_t id[CHARTER_ID_SIZE];
     uint8_t encoded[CHARTER_SIZE_MAX]; /* as it was found at the start */
@@ -162,11 +163,13 @@ struct transport {
     struct transport_post from_disk;        /* lock */
     struct transport_post to_disk;          /* lock */
     bool has_membership_to_write;           /* lock; the membership itself is then fixed */
+    bool is_kept;                           /* lock: the first charter is on the disk; see is_to_begin */
     struct peer kept[RING_FILES_PEERS_MAX]; /* lock: peers to write */
     size_t kept_count;                      /* lock; 0: nothing to write */
 
     /* The beat's. */
-    struct stat seen; /* of the charter's file */
+    bool has_write_failed; /* the last time */
+    struct stat seen;      /* of the charter's file */
     struct transport_post post;
 };
 
@@ -193,6 +196,7 @@ void transport_on_complaint(void *context, const char *sentence);
 void transport_complain(struct transport *transport, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void transport_take_charter(struct transport *transport, const struct charter *charter, struct bytes encoded);
+void transport_on_kept(struct transport *transport); /* what was learned first is on the disk */
 void transport_on_tick(void *transport);
 
 /* transport_ask.c, on the loop: start the questions that there is room for; RING_FOUND or RING_LOST; the end.
