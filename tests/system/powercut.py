@@ -482,9 +482,16 @@ class Disk:
 
     # what a failure leaves
 
-    def save(self, target, seed):
-        """Make the directory `target` as the failure may have left it now. Equal seeds make equal ones."""
-        Wreck(self, random.Random(seed)).save(self.top, pathlib.Path(target))
+    def save(self, target, seed, spared=()):
+        """Make the directory `target` as the failure may have left it now. Equal seeds make equal ones. spared: names in
+        the root that are on another machine, whose power does not fail; its processes only end."""
+        target = pathlib.Path(target)
+        Wreck(self, random.Random(seed)).save(self.top, target, spared)
+        for name in spared:
+            if name in self.top.now:
+                wreck = Wreck(self, random.Random(seed))
+                wreck.keep_all()
+                wreck.save(self.top.now[name], target / name)
 
 
 # How much of what is pending got there: names, data.
@@ -510,7 +517,7 @@ class Wreck:
         """As if the power had not failed."""
         self.data, self.kept = "all", set(self.pending)
 
-    def save(self, directory, target):
+    def save(self, directory, target, spared=()):
         target.mkdir(mode=0o700, parents=True)
         entries = dict(directory.durable)
         for change in directory.pending:
@@ -518,6 +525,8 @@ class Wreck:
                 change.apply(directory, entries)
         for name, inode in entries.items():
             path = target / name
+            if name in spared:
+                continue
             if inode.kind == "directory":
                 if id(inode) not in self.saved:  # a move between directories, of which one half is durable
                     self.saved[id(inode)] = path

@@ -48,7 +48,7 @@ class Recording:
             for seed in seeds[point]:
                 directory = self.scratch / f"state-{point}-{seed}"
                 shutil.rmtree(directory, ignore_errors=True)
-                disk.save(directory, seed)
+                disk.save(directory, seed, self.told.spared)
                 yield point, seed, directory, promises
 
     def check(self, point, seed, directory, promises, keep=False):

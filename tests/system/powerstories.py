@@ -25,7 +25,7 @@ import urllib.request
 
 from mirrornodes import tree
 from waiting import wait_for
-from webserver import Answer, Site
+from webserver import FastHandler, Site
 
 PROGRAM = os.environ.get("MNEMON", str(pathlib.Path(__file__).resolve().parents[2] / "build" / "mnemon"))
 START_S = 60
@@ -66,7 +66,8 @@ class Node:
         if not line.startswith("serving"):
             self.kill()
             raise Failed(f"the node does not start: {self.said}")
-        self.port = int(line.rsplit(":", 1)[1])
+        self.address, port = re.search(r"http://([0-9.]+):(\d+)", line).groups()
+        self.port = int(port)
 
     @property
     def said(self):
@@ -74,7 +75,7 @@ class Node:
 
     def ask(self, path, method="GET", body=None, token=None):
         """(status, text)."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection(self.address, self.port, timeout=60)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         if body is not None:
             headers["Content-Type"] = "application/json" if body.startswith("{") else "application/x-www-form-urlencoded"
@@ -170,6 +171,7 @@ class Desk:
     }
     takedown = "http://a.example/x"
     workers = 2
+    spared = ()
 
     def open(self, others):
         return self
@@ -312,9 +314,11 @@ class Desk:
 
 
 class FixedSite(Site):
-    def __init__(self, port):
+    def __init__(self, port, handler=FastHandler):
         self.fixed_port = port
         super().__init__(is_fast=True)
+        for server in self.servers:
+            server.RequestHandlerClass = handler
 
     def choose_port(self):
         return self.fixed_port
@@ -327,6 +331,7 @@ class Crawl:
     pages_count = 43
     settings = "[crowd]\nenabled = no\n[crawl]\nallow_private = yes\n"
     workers = 1  # of checks: they share the site
+    spared = ()
 
     def open(self, others):
         port_file = others / "port"
@@ -405,6 +410,7 @@ class Mirror:
     courses = {"held": [0, 1, 2, 3], "subscribed": [ABSENT, "yes"]}
     settings = "[mirror]\ngather = 100 ms\nperiod = 1 s\n[crowd]\nenabled = no\n"
     workers = 2
+    spared = ()
 
     def open(self, others):
         """The publisher, as it was at the end."""
@@ -478,7 +484,104 @@ class Mirror:
             self.compare(data, 3, "at the end")
 
 
-STORIES = {"desk": Desk, "crawl": Crawl, "mirror": Mirror}
+# ---- a member of a ring ----
+
+
+class SlowHandler(FastHandler):
+    """For a crawler that calls itself slow."""
+
+    def do_GET(self):
+        if "slow" in self.headers["User-Agent"]:
+            time.sleep(0.3)
+        super().do_GET()
+
+
+class Member:
+    """A node that joins a ring, confirms what its founder decrees, and takes links of a job that they share. The power of
+    the founder does not fail; it is quick, and forgets links that the member has taken: then the member alone knows them."""
+
+    courses = {"charter": [0, 1, 2], "takedown": ["shown", "hidden"], "key": None}
+    hubs_count, pages_count = 8, 40
+    workers = 1
+    spared = ("founder",)
+
+    @staticmethod
+    def settings(name):
+        return ("[crowd]\nenabled = no\n[crawl]\nallow_private = yes\nallow_private_ring = yes\n"
+                f"user_agent = {name}\n[search]\nenabled = no\n")
+
+    def open_site(self, others):
+        port_file = others / "port"
+        if not port_file.exists():
+            port_file.write_text(f"{free_port()} {free_port()} {free_port()}")
+        site_port, self.founder_port, self.member_port = map(int, port_file.read_text().split())
+        self.site = FixedSite(site_port, SlowHandler)
+        for i in range(self.pages_count):
+            links = "".join(f'<a href="/{j}">{j}</a> ' for j in range(self.hubs_count, self.pages_count)
+                            if i < self.hubs_count and j % self.hubs_count == i)
+            self.site.put(f"/{i}", f"<title>page{i}</title>{links}")
+
+    def start(self, data, name, *options):
+        address, port = ("127.0.0.1", self.founder_port) if name == "quick" else ("127.0.0.2", self.member_port)
+        return Node(data, "--address", address, "--port", port, *options, settings=self.settings(name))
+
+    def open(self, others):
+        self.open_site(others)
+        return self
+
+    def close(self):
+        self.site.close()
+
+    def seen(self, *nodes):
+        found = set()
+        for node in nodes:
+            status, text = node.ask(f"/cdx?url={self.site.host()}/*&fl=original&filter=statuscode:200")
+            assert status == 200, text
+            found |= {int(page) for page in re.findall(r"/(\d+)\"}", text)}
+        return found
+
+    def tell(self, teller):
+        data, others, say = teller.root / "data", teller.others, teller.promise
+        self.open_site(others)
+        founder_data = teller.root / "founder"
+        run(founder_data, "ring", "create", "films", "--open", "--replicas", "1")
+        with self.start(founder_data, "quick") as founder:
+            with self.start(data, "slow", "--join", f"127.0.0.1:{self.founder_port}") as member:
+                wait_for(lambda: member.json("/api/v1/ring")["state"] == "member")
+                say("charter", 1)
+                say("key", member.json("/api/v1/ring")["key"])
+                done = run(founder_data, "ring", "takedown", Desk.takedown)
+                wait_for(lambda: Desk.access_of(data) == "hidden")
+                if "2 of 2" in done.stdout:
+                    say("takedown", "hidden")
+                urls = [self.site.url(f"/{i}") for i in range(self.hubs_count)]
+                run(founder_data, "job", "add", "--ring", *urls, "--delay", "0")
+                say("job", "given")
+                run(founder_data, "ring", "amend", "--period", "2 d")
+                wait_for(lambda: (member.json("/api/v1/ring").get("charter") or {}).get("version") == 2)
+                say("charter", 2)
+                wait_for(lambda: len(self.seen(founder, member)) == self.pages_count,
+                         lambda: f"{sorted(self.seen(founder, member))} {founder.ask('/api/v1/jobs')[1]}")
+                member.stop()
+            founder.stop()
+        self.site.close()
+
+    def check(self, root, lines, others):
+        data, values = root / "data", promised(lines)
+        if not data.exists() or "charter" not in values:
+            return
+        with self.start(root / "founder", "quick") as founder, self.start(data, "slow") as member:
+            ring = member.json("/api/v1/ring")
+            hold(self, "charter", values, (ring.get("charter") or {}).get("version", 0))
+            hold(self, "key", values, ring["key"])
+            hold(self, "takedown", values, Desk.access_of(data))
+            if "job" in values:
+                wait_for(lambda: len(self.seen(founder, member)) == self.pages_count,
+                         lambda: f"forgotten: {sorted(set(range(self.pages_count)) - self.seen(founder, member))}; "
+                         f"{member.ask('/api/v1/jobs')[1]} {founder.ask('/api/v1/jobs')[1]} {member.said}", patience_s=30)
+
+
+STORIES = {"desk": Desk, "crawl": Crawl, "mirror": Mirror, "member": Member}
 
 
 def main():
