@@ -5,9 +5,10 @@ prefix ?= /usr/local
 SITE ?=
 FUZZ_SECONDS ?= 60
 FUZZ_FOUND ?=
+POWER_STATES ?= 200
 
 .DEFAULT_GOAL := build
-.PHONY: help build run ring check test asan test-asan tsan fuzz fuzz-peers fuzz-coverage fuzz-minimise bench format install clean packages-run packages-test
+.PHONY: help build run ring check test asan test-asan tsan fuzz fuzz-peers fuzz-coverage fuzz-minimise test-power bench format install clean packages-run packages-test
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS='	' read -r word text; do printf 'make %-13s %s\n' "$$word" "$$text"; done
@@ -56,6 +57,9 @@ fuzz-coverage: packages-test ## how many lines of each parser the fuzz corpora r
 
 fuzz-minimise: packages-test ## keep of the fuzz corpora only what reaches something; FUZZ_FOUND=DIR adds what a run has found
 	@tools/fuzz-minimise $(if $(FUZZ_FOUND),--from $(FUZZ_FOUND))
+
+test-power: packages-test ## power failures: POWER_STATES (200) states of each story; for the night, takes half an hour
+	@POWER_STATES=$(POWER_STATES) tools/test power
 
 bench: packages-test ## measure against the alternatives, side by side
 	@tools/bench
