@@ -90,7 +90,7 @@ static void start_draft(const struct export *export, const struct capture *captu
                         struct field fields[RECORD_KEPT_FIELDS_MAX], struct warc_draft *draft) {
     *draft = (struct warc_draft){
         .date_us = capture->time_us,
-        .target_uri = capture->url,
+        .target_uri = export->record.header.target_uri, /* without method and body, which the index adds */
         .ip_address = fields_get(&export->record.header.fields, BYTES("WARC-IP-Address")),
         .fields = fields,
         .fields_count = record_kept_fields(&export->record.header, fields),

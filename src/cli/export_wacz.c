@@ -6,6 +6,7 @@
 #include "base/hex.h"
 #include "version.h"
 #include "warc/cdxj.h"
+#include "warc/request_key.h"
 #include "web/html/text.h"
 
 enum {
@@ -137,6 +138,9 @@ static enum err read_text(struct export_wacz *wacz, const struct capture *captur
 
 static enum err add_page(struct export_wacz *wacz, const struct capture *capture, const struct record *record,
                          struct instance_session *session, struct err_detail *detail) {
+    if (request_key_split(capture->url).method.size > 0) {
+        return ERR_OK; /* nobody opens the answer to a form */
+    }
     enum err err = read_text(wacz, capture, record, session, detail);
     if (err != ERR_OK) {
         return err;

@@ -114,6 +114,7 @@ static void import_job_done(struct import_job *job) {
     buf_done(&job->to);
     buf_done(&job->from);
     buf_done(&job->surt);
+    buf_done(&job->url);
     canon_done(&job->canon);
     import_record_done(&job->request);
     import_record_done(&job->capture);
@@ -125,6 +126,7 @@ static enum err import_job_init(struct import_job *job, struct import *import) {
     import_record_init(&job->request, import->data.directory, IMPORT_REQUEST_SIZE_MAX);
     canon_init(&job->canon);
     buf_init(&job->surt, URL_SIZE_MAX + 16);
+    buf_init(&job->url, URL_SIZE_MAX + 16);
     buf_init(&job->from, 2 * URL_SIZE_MAX);
     buf_init(&job->to, 2 * URL_SIZE_MAX);
     buf_init(&job->chunks, (size_t)VOLUME_DOCUMENT_SIZE_MAX + 64);

@@ -165,6 +165,7 @@ struct import_job {
     struct document_hasher hasher;
     struct warc_hash hash;
     struct canon canon;
+    struct buf url; /* by which the capture is found: warc/request_key.h */
     struct buf surt;
     struct buf from;
     struct buf to;

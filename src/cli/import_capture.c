@@ -4,7 +4,15 @@
 #include "cli/import.h"
 #include "store/instance/merge.h"
 #include "store/volume/volume_record.h"
+#include "warc/request_key.h"
 #include "web/url/surt.h"
+
+/* The URL by which it is found, into job->url, and its SURT. */
+static enum err make_key(struct import_job *job, const struct document *document, struct err_detail *detail) {
+    buf_clear(&job->url);
+    enum err err = request_key_put_url(&job->url, document->url, document->request);
+    return err == ERR_OK ? import_make_surt(job, buf_bytes(&job->url), detail) : err;
+}
 
 enum err import_make_surt(struct import_job *job, struct bytes url, struct err_detail *detail) {
     buf_clear(&job->surt);
@@ -90,7 +98,7 @@ static enum err find_present(struct import_job *job, const struct document *docu
         struct key key;
         struct block block;
         is_present = memcmp(capture.digest, document->sum->digest, KEY_DIGEST_SIZE) == 0 &&
-                     capture.status == status && bytes_equal(capture.url, document->url) &&
+                     capture.status == status && bytes_equal(capture.url, buf_bytes(&job->url)) &&
                      instance_locate(job->session, &capture, &key, &block, NULL) == ERR_OK;
     }
     merge_close(merge);
@@ -156,7 +164,7 @@ static void capture_refuse(struct import_job *job, enum err err, const struct er
 static void store_document(struct import_job *job, struct document document) {
     struct err_detail detail = {0};
     struct document_sum sum;
-    enum err err = import_make_surt(job, document.url, &detail);
+    enum err err = make_key(job, &document, &detail);
     if (err == ERR_OK) {
         document_hasher_run(&job->hasher, &document, &sum);
         document.sum = document.sum == NULL ? &sum : document.sum; /* known of what was not modified */

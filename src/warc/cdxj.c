@@ -1,6 +1,7 @@
 #include "warc/cdxj.h"
 
 #include "base/utc.h"
+#include "warc/request_key.h"
 
 static void put_value(struct json *json, const char *name, struct bytes value) {
     if (value.size > 0) {
@@ -22,7 +23,8 @@ static bool is_valid(const struct cdxj *cdxj) {
 }
 
 static void cdxj_put_members(struct json *json, const struct cdxj *cdxj) {
-    put_value(json, "url", cdxj->url);
+    struct request_key key = request_key_split(cdxj->url);
+    put_value(json, "url", key.url);
     put_value(json, "mime", cdxj->mime);
     if (cdxj->status > 0) {
         json_format(json, "status", "%u", cdxj->status);
@@ -33,6 +35,8 @@ static void cdxj_put_members(struct json *json, const struct cdxj *cdxj) {
         json_format(json, "offset", "%ju", (uintmax_t)cdxj->offset);
     }
     put_value(json, "filename", cdxj->filename);
+    put_value(json, "method", key.method);
+    put_value(json, "requestBody", key.body);
 }
 
 enum err cdxj_put(struct buf *out, const struct cdxj *cdxj) {

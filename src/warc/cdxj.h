@@ -17,8 +17,8 @@ enum { CDXJ_LINE_SIZE_MAX = 512 << 10 };
 /* Empty slices stand for what is absent. */
 struct cdxj {
     struct bytes key;
-    int64_t time_us; /* whole seconds in the line */
-    struct bytes url;
+    int64_t time_us;  /* whole seconds in the line */
+    struct bytes url; /* with method and body of the request, if it was no GET: warc/request_key.h */
     struct bytes mime;
     uint16_t status; /* 0: absent */
     struct bytes digest;

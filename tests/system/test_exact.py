@@ -1,4 +1,5 @@
 """The capture that was asked for: URLs with one SURT, captures of one second, methods, types of duplicates."""
+import http.client
 import json
 import os
 import pathlib
@@ -8,7 +9,8 @@ import urllib.parse
 
 import pytest
 
-from test_replay import TIME, Node, response
+from test_replay import TIME, Answer, Node, record, response
+from test_warc_npm import build, warcio  # noqa: F401 (fixtures)
 
 SITE = "http://exact.example"
 LATER = "20260102040000"
@@ -43,6 +45,39 @@ def seconds():
     yield response("http://second.example/", "", status=404)
 
 
+FORM = "application/x-www-form-urlencoded"
+MULTIPART = (b'--xyz\r\nContent-Disposition: form-data; name="who"\r\n\r\nAda L\r\n'
+             b'--xyz\r\nContent-Disposition: form-data; name="n"\r\n\r\n2\r\n--xyz--\r\n')
+REQUESTS = [  # method, type, body, answer
+    ("POST", FORM, b"q=First&n=1", "form first"),
+    ("POST", FORM, b"q=Second&n=1", "the same answer"),
+    ("POST", FORM, b"q=Third&n=1", "the same answer"),
+    ("POST", "application/json", b'{"q": "x y", "list": [1, 2.5, true, null], "deep": {"q": "again"}}', "json"),
+    ("POST", "application/json; charset=utf-8", b'{"q": ""}', "empty json"),
+    ("POST", "multipart/form-data; boundary=xyz", MULTIPART, "parts"),
+    ("POST", "text/plain", b'{"plain": "json"}', "plain json"),
+    ("POST", "text/plain", b"just words", "plain words"),
+    ("POST", "application/octet-stream", bytes(range(1, 40)), "binary"),
+    ("PUT", FORM, b"a=1", "put"),
+    ("OPTIONS", "", b"", "options"),
+    ("HEAD", "", b"", ""),
+    ("DELETE", "", b"", "deleted"),
+]
+
+
+def methods():
+    """Each with its request behind it; of /form there is a GET as well, of /only none."""
+    for path in ("/form?x=1", "/only"):
+        for method, kind, body, answer in REQUESTS:
+            url = "http://method.example" + path
+            identity = f"<urn:uuid:00000000-0000-4000-8000-{abs(hash((path, method, kind, body))) % 10**12:012}>"
+            yield response(url, answer or b"", WARC_Record_ID=identity)
+            head = f"{method} {path} HTTP/1.1\r\nHost: method.example\r\n" + (f"Content-Type: {kind}\r\n" if kind else "")
+            yield record("request", url, TIME, head.encode() + b"\r\n" + body, WARC_Concurrent_To=identity,
+                         Content_Type="application/http;msgtype=request")
+    yield response("http://method.example/form?x=1", "the form itself", time14="20200101000000")
+
+
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
     program = os.environ.get("MNEMON", str(pathlib.Path(__file__).parents[2] / "build" / "mnemon"))
@@ -50,7 +85,7 @@ def node(tmp_path_factory):
     def mnemon(*arguments):
         return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=150)
 
-    node = Node(mnemon, tmp_path_factory.mktemp("exact"), *variants(), *types(), *seconds())
+    node = Node(mnemon, tmp_path_factory.mktemp("exact"), *variants(), *types(), *seconds(), *methods())
     yield node
     node.stop()
 
@@ -175,3 +210,75 @@ def test_the_only_capture_of_a_url_is_found_by_its_type(node):
         assert none.text == ""
     assert "second" in node.get("/cdx?url=type.example/*&filter=mimetype:warc/revisit").text
     assert "second" not in node.get("/cdx?url=type.example/*&filter=!mimetype:warc/revisit").text
+
+
+# ---- methods ----
+
+
+def send(node, method, target, kind, body):
+    connection = http.client.HTTPConnection(node.host, timeout=60)
+    connection.request(method, target, body or None, {"Content-Type": kind} if kind else {})
+    answer = Answer(connection.getresponse())
+    connection.close()
+    return answer
+
+
+def test_a_get_never_finds_another_method(node):
+    assert follow(node, f"/web/{TIME}id_/http://method.example/form?x=1").text == "the form itself"
+    assert node.get(f"/web/{TIME}id_/http://method.example/only").status == 404
+    assert node.mnemon("get", "--data", str(node.data), "http://method.example/only").returncode == 1
+    assert node.get("/cdx/search/cdx?url=http://method.example/only").text == ""
+    available = node.get("/wayback/available?url=http://method.example/only")
+    assert json.loads(available.text)["archived_snapshots"] == {}
+
+
+@pytest.mark.parametrize("method, kind, body, answer", [it for it in REQUESTS if it[0] not in ("HEAD", "OPTIONS")])
+def test_other_methods_are_answered_from_the_archive(node, method, kind, body, answer):
+    for path in ("/form?x=1", "/only"):
+        found = send(node, method, f"/web/{TIME}id_/http://method.example{path}", kind, body)
+        assert (found.status, found.text) == (200, answer)
+    missing = send(node, method, f"/web/{TIME}id_/http://method.example/only", FORM, b"nobody=sent&this=1")
+    assert missing.status == 404
+    assert send(node, method, f"/web/{TIME}id_/http://site.example/", FORM, b"a=1").status == 404  # a GET has it
+
+
+def test_keys_are_those_of_others(node, warcio, tmp_path):
+    """warcio.js reads what we export: the same key, method and body for every capture."""
+    path = tmp_path / "out.warc.gz"
+    assert node.mnemon("export", "--data", str(node.data), "-o", str(path), "http://method.example/*").returncode == 0
+    done = subprocess.run(["node", warcio / "node_modules/warcio/dist/cli.js", "cdx-index", "--format", "cdxj", path],
+                          cwd=warcio, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+    def entries(lines):
+        """They sort arguments as whole words, we by name as surt does; they leave out text that is no JSON."""
+        for line in lines.splitlines():
+            key, time, rest = line.split(" ", 2)
+            value = json.loads(rest)
+            body = value.get("requestBody", "")
+            path, _, query = urllib.parse.unquote_plus(key).partition("?")
+            key = path, sorted(query.split("&"))
+            if body != "__wb_post_data=anVzdCB3b3Jkcw==" and "" not in query.split("&"):
+                yield key, time, value["url"], value.get("method"), body
+
+    theirs = sorted(entries(done.stdout), key=str)
+    ours = sorted(entries(node.get("/cdx?url=method.example/*").text), key=str)
+    listed = sorted(entries(node.mnemon("list", "--data", str(node.data), "http://method.example/*").stdout), key=str)
+    assert len(ours) == 2 * (len(REQUESTS) - 2) + 1 and listed == ours
+    assert ours == theirs
+
+
+def test_methods_survive_a_rebuilt_index_and_an_import(node, tmp_path):
+    path = tmp_path / "out.warc.gz"
+    assert node.mnemon("export", "--data", str(node.data), "-o", str(path), "http://method.example/*").returncode == 0
+    data = str(tmp_path / "data")
+    assert node.mnemon("import", "--data", data, str(path)).returncode == 0
+    ask = ("list", "--data", data, "http://method.example/*")
+    fields = [re.sub(r'"(length|offset|filename|mime)": "[^"]*",? ?', "", text) for text in
+              (node.mnemon("list", "--data", str(node.data), "http://method.example/*").stdout, node.mnemon(*ask).stdout)]
+    assert fields[0] == fields[1] and fields[0].count("\n") == 2 * len(REQUESTS) + 1
+    before = node.mnemon(*ask).stdout
+    assert node.mnemon("store", "reindex", "--data", data).returncode == 0
+    assert node.mnemon(*ask).stdout == before
+    assert node.mnemon("import", "--data", data, str(path)).returncode == 0
+    assert node.mnemon(*ask).stdout == before  # nothing twice

@@ -24,7 +24,8 @@ BROWSER = {"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "none", "Accept": "te
 
 def record(kind, url, time14, block, **fields):
     date = f"{time14[:4]}-{time14[4:6]}-{time14[6:8]}T{time14[8:10]}:{time14[10:12]}:{time14[12:]}Z"
-    lines = [f"WARC-Type: {kind}", f"WARC-Record-ID: <urn:uuid:{uuid.uuid4()}>", f"WARC-Date: {date}",
+    identity = fields.pop("WARC_Record_ID", f"<urn:uuid:{uuid.uuid4()}>")
+    lines = [f"WARC-Type: {kind}", f"WARC-Record-ID: {identity}", f"WARC-Date: {date}",
              f"WARC-Target-URI: {url}", f"Content-Length: {len(block)}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
     return gzip.compress(("WARC/1.1\r\n" + "\r\n".join(lines) + "\r\n\r\n").encode() + block + b"\r\n\r\n")

@@ -27,7 +27,7 @@ static void parameters_have_defaults(void **state) {
     cdx_query_done(&query);
     assert_int_equal(parse(&query, CDX_PYWB, "url=a&unknown=1&&=x"), ERR_OK);
     assert_int_equal(query.output, CDX_CDXJ);
-    assert_int_equal(query.shown[query.shown_count - 1], CDX_ACCESS);
+    assert_int_equal(query.shown[query.shown_count - 1], CDX_REQUEST_BODY);
     cdx_query_done(&query);
     assert_int_equal(parse(&query, CDX_PYWB, ""), ERR_INVALID);
     assert_int_equal(parse(&query, CDX_PYWB, "&"), ERR_INVALID);

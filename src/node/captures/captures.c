@@ -359,6 +359,7 @@ struct captures_session *captures_session_new(struct captures *captures) {
     randombytes_buf(&session->seed, sizeof session->seed);
     canon_init(&session->canon);
     buf_init(&session->surt, URL_SIZE_MAX + 16);
+    buf_init(&session->url, URL_SIZE_MAX + 16);
     buf_init(&session->question, PEER_RPC_QUESTION_SIZE_MAX);
     buf_init(&session->answer, PEER_RPC_ANSWER_SIZE_MAX);
     buf_init(&session->kept, PEER_RPC_ANSWER_SIZE_MAX);
@@ -389,6 +390,7 @@ void captures_session_free(struct captures_session *session) {
     payload_done(&session->head);
     canon_done(&session->canon);
     buf_done(&session->surt);
+    buf_done(&session->url);
     buf_done(&session->question);
     buf_done(&session->answer);
     buf_done(&session->kept);

@@ -61,7 +61,8 @@ struct captured {
     struct document document;
     struct document_sum sum;
     struct bytes payload; /* the body without its transfer encoding; empty if it was not asked for */
-    struct bytes surt;    /* of its URL */
+    struct bytes key_url; /* by which it is found: its URL, with method and body (warc/request_key.h) */
+    struct bytes surt;    /* of that */
     bool is_signed;
     uint8_t signer[PEER_KEY_SIZE];
     struct peer from;      /* the node that gave most of it */

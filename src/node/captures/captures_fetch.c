@@ -6,6 +6,7 @@
 #include "node/captures/captures_state.h"
 #include "store/remote/backend_code.h"
 #include "store/volume/volume.h"
+#include "warc/request_key.h"
 #include "web/url/surt.h"
 
 /* ---- is the description of a capture true? ---- */
@@ -20,7 +21,10 @@ static enum err check_key(struct captures_session *session, const struct ringkey
                           struct err_detail *detail) {
     uint8_t place[RINGKEY_POSITION_SIZE];
     buf_clear(&session->surt);
-    if (document->url.size == 0 || canon_run(&session->canon, document->url, NULL) != ERR_OK ||
+    buf_clear(&session->url);
+    if (document->url.size == 0 ||
+        request_key_put_url(&session->url, document->url, document->request) != ERR_OK ||
+        canon_run(&session->canon, buf_bytes(&session->url), NULL) != ERR_OK ||
         surt_put(&session->surt, &session->canon) != ERR_OK) {
         return captures_refuse(detail, "a capture of no URL");
     }
@@ -73,6 +77,7 @@ enum err captures_check(struct captures_session *session, const struct ringkey *
     }
     err = check_key(session, key, document, &ret_captured->sum, detail);
     ret_captured->surt = buf_bytes(&session->surt);
+    ret_captured->key_url = buf_bytes(&session->url);
     return err == ERR_OK ? check_signature(session, ret_captured, detail) : err;
 }
 

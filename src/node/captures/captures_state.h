@@ -56,6 +56,7 @@ struct captures_session {
     struct canon canon;
     struct pack_payload pack_payload;
     struct payload head; /* of the description */
+    struct buf url;      /* by which it is found: warc/request_key.h */
     struct buf surt;
     struct buf question;
     struct buf answer;

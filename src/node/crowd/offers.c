@@ -217,7 +217,8 @@ static void put(struct offers *offers, const struct ringkey *key, const struct c
         title = offers_title_find(&offers->title, &captured->document, captured->payload);
     }
     head.title = offers_title_cut(title, WISH_TITLE_SIZE_MAX);
-    if (surt.size == 0 && offers_find_surt(offers, captured->document.url)) {
+    if (surt.size == 0 &&
+        offers_find_surt(offers, captured->key_url.size > 0 ? captured->key_url : captured->document.url)) {
         surt = buf_bytes(&offers->surt);
     }
     if (!is_place_of(offers, key, surt) || !write_head(offers, captured, &head, &about)) {

@@ -82,7 +82,7 @@ static enum err url_describe(const struct captured *captured, struct bytes surt,
         .time_us = document->time_us,
         .location = {.segment = RING_READER_OWN,
                      .length = captured->sum.size < UINT32_MAX ? (uint32_t)captured->sum.size : UINT32_MAX},
-        .url = document->url,
+        .url = captured->key_url.size > 0 ? captured->key_url : document->url,
     };
     memcpy(ret_capture->digest, captured->sum.digest, sizeof ret_capture->digest);
     if (document->head.size > 0) {

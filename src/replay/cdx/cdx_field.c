@@ -1,4 +1,5 @@
 #include "replay/cdx/cdx_field.h"
+#include "warc/request_key.h"
 
 enum { WHOLE_SIZE_MAX = 256 << 10 };
 
@@ -18,6 +19,8 @@ static const struct {
     [CDX_FILENAME] = {"filename", "filename", "f"},
     [CDX_ACCESS] = {"access", "access", ""},
     [CDX_ID] = {"id", "id", ""},
+    [CDX_METHOD] = {"method", "method", ""},
+    [CDX_REQUEST_BODY] = {"requestBody", "requestBody", ""},
     [CDX_ORIGINAL_LENGTH] = {"orig.length", "orig.length", ""},
     [CDX_ORIGINAL_OFFSET] = {"orig.offset", "orig.offset", ""},
     [CDX_ORIGINAL_FILENAME] = {"orig.filename", "orig.filename", ""},
@@ -87,7 +90,7 @@ static struct bytes fill_one(struct cdx_line *line, struct archive_reader *reade
     case CDX_TIMESTAMP:
         return bytes_of(utc_format_digits(capture->time_us, line->timestamp), UTC_DIGITS_SIZE - 1);
     case CDX_ORIGINAL:
-        return capture->url;
+        return request_key_split(capture->url).url;
     case CDX_MIMETYPE:
         line->own_type = capture->mime;
         return line->is_resolved && capture->mime.size > 0 ? capture->mime : capture_line_mime(capture);
@@ -105,6 +108,10 @@ static struct bytes fill_one(struct cdx_line *line, struct archive_reader *reade
         return archive_verdict(reader, capture) == ACCESS_ALLOW ? BYTES("allow") : BYTES("block");
     case CDX_ID:
         return bytes_of_string(stamp_format(stamp_of(capture), line->id));
+    case CDX_METHOD:
+        return request_key_split(capture->url).method;
+    case CDX_REQUEST_BODY:
+        return request_key_split(capture->url).body;
     case CDX_ORIGINAL_LENGTH:
     case CDX_ORIGINAL_OFFSET:
     case CDX_ORIGINAL_FILENAME:

@@ -28,6 +28,8 @@ enum cdx_field {
     CDX_FILENAME,
     CDX_ACCESS,          /* "allow" or "block" */
     CDX_ID,              /* what names this very capture: replay/archive/stamp.h */
+    CDX_METHOD,          /* of the request, if it was no GET */
+    CDX_REQUEST_BODY,    /* of that, as arguments: warc/request_key.h */
     CDX_ORIGINAL_LENGTH, /* of the record that a revisit refers to */
     CDX_ORIGINAL_OFFSET,
     CDX_ORIGINAL_FILENAME,

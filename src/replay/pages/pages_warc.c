@@ -66,7 +66,7 @@ static enum err write_response(struct parcel *parcel, struct warc_written *ret_w
     struct warc_draft draft = {
         .type = is_http ? WARC_TYPE_RESPONSE : WARC_TYPE_RESOURCE,
         .date_us = capture->time_us,
-        .target_uri = capture->url,
+        .target_uri = header->target_uri,
         .content_type = is_http      ? bytes_of(NULL, 0)
                         : is_revisit ? capture->mime
                                      : header->content_type,
@@ -94,7 +94,7 @@ static enum err write_request(struct parcel *parcel, const struct warc_written *
     struct warc_draft draft = {
         .type = WARC_TYPE_REQUEST,
         .date_us = capture->time_us,
-        .target_uri = capture->url,
+        .target_uri = parcel->own.header.target_uri,
         .ip_address = fields_get(&parcel->own.header.fields, BYTES("WARC-IP-Address")),
         .concurrent_to = &response->id,
         .body = request,

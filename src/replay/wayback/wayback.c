@@ -7,8 +7,14 @@
 #include "replay/site/sheet.h"
 #include "replay/wayback/memento.h"
 #include "replay/wayback/wayback_state.h"
+#include "warc/request_key.h"
 
-enum { TEXT_SIZE_MAX = 2048, INSERT_SIZE_MAX = 6 * URL_SIZE_MAX + 1024, SHOWN_SIZE_MAX = 512 };
+enum {
+    TEXT_SIZE_MAX = 2048,
+    INSERT_SIZE_MAX = 6 * URL_SIZE_MAX + 1024,
+    SHOWN_SIZE_MAX = 512,
+    REQUEST_SIZE_MAX = 4 << 20
+};
 
 static const char plain_prefix[] = "/web/";
 
@@ -401,6 +407,37 @@ static int32_t year_of(struct bytes digits) {
     return digits.size >= 4 && bytes_to_u64(bytes_slice(digits, 0, 4), 9999, &year) ? (int32_t)year : 0;
 }
 
+/*
+ * A request that is no GET is answered by the capture of such a request, of this body: they are part of the
+ * URL by which it is found (warc/request_key.h). Nothing is changed by it, whatever its method.
+ */
+static enum err wayback_add_request(struct wayback *wayback, struct wayback_path *path) {
+    struct bytes method = bytes_of_string(http_request_method(wayback->request));
+    struct bytes body;
+    if (bytes_equal(method, BYTES("GET")) || path->kind != WAYBACK_CAPTURE) {
+        return ERR_OK;
+    }
+    struct buf key;
+    struct buf url;
+    buf_init(&key, REQUEST_KEY_TEXT_SIZE_MAX);
+    buf_init(&url, URL_SIZE_MAX);
+    enum err err = http_request_body(wayback->request, &body);
+    if (err == ERR_OK) {
+        err =
+            request_key_put_parts(&key, method, http_request_header(wayback->request, "Content-Type"), body);
+    }
+    if (err == ERR_OK) {
+        err = request_key_join(&url, buf_bytes(&path->url), buf_bytes(&key));
+    }
+    if (err == ERR_OK) {
+        buf_clear(&path->url);
+        err = buf_put(&path->url, buf_bytes(&url));
+    }
+    buf_done(&url);
+    buf_done(&key);
+    return err;
+}
+
 static void wayback_dispatch(struct wayback *wayback) {
     struct err_detail detail = {0};
     struct wayback_path *path = &wayback->kit->path;
@@ -413,6 +450,11 @@ static void wayback_dispatch(struct wayback *wayback) {
     }
     if (err != ERR_OK) {
         wayback_refuse(wayback, STATUS_BAD_REQUEST, "bad request", err_detail_text(&detail, err));
+        return;
+    }
+    err = wayback_add_request(wayback, path);
+    if (err != ERR_OK) {
+        wayback_refuse(wayback, STATUS_BAD_REQUEST, "bad request", err_text(err));
         return;
     }
     wayback->is_ours = wayback_is_key(wayback->replay, path->key);
@@ -466,7 +508,14 @@ static void wayback_answer(struct http_request *request) {
 
 size_t wayback_routes(struct replay *replay, struct http_route out[WAYBACK_ROUTES_MAX]) {
     wayback_make_key(replay);
-    out[0] =
-        (struct http_route){.method = "GET", .path = "/web/*", .context = replay, .answer = wayback_answer};
-    return 1;
+    static const char *const methods[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};
+    _Static_assert(sizeof methods / sizeof *methods <= WAYBACK_ROUTES_MAX, "they have room");
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        out[i] = (struct http_route){.method = methods[i],
+                                     .path = "/web/*",
+                                     .body_size_max = i == 0 ? 0 : REQUEST_SIZE_MAX,
+                                     .context = replay,
+                                     .answer = wayback_answer};
+    }
+    return sizeof methods / sizeof *methods;
 }

@@ -13,7 +13,7 @@
 
 #include "replay/site/replay.h"
 
-enum { WAYBACK_ROUTES_MAX = 4 };
+enum { WAYBACK_ROUTES_MAX = 5 };
 
 /* How many there are. */
 size_t wayback_routes(struct replay *replay, struct http_route out[WAYBACK_ROUTES_MAX]);

@@ -5,6 +5,7 @@
 #include "replay/site/sheet.h"
 #include "replay/wayback/memento.h"
 #include "replay/wayback/wayback_state.h"
+#include "warc/request_key.h"
 
 enum { POLICY_SIZE_MAX = 2048 };
 
@@ -138,7 +139,7 @@ enum err wayback_answer_frame(struct wayback *wayback) {
                                 &wayback->kit->text);
     }
     if (err == ERR_OK) {
-        err = url_parse(&wayback->kit->url, wayback->capture.url, NULL, NULL);
+        err = url_parse(&wayback->kit->url, request_key_split(wayback->capture.url).url, NULL, NULL);
     }
     if (err != ERR_OK) {
         return err;

@@ -5,6 +5,7 @@
 #include "replay/wayback/memento.h"
 #include "replay/wayback/wayback_state.h"
 #include "store/volume/volume_record.h"
+#include "warc/request_key.h"
 #include "web/html/refresh.h"
 
 enum {
@@ -75,7 +76,7 @@ static void add_original_fields(struct wayback *wayback) {
 /* Append the replay URL of a reference in the capture. False if it leads nowhere that an archive has. */
 static bool put_reference(struct wayback *wayback, struct bytes reference, struct buf *out) {
     struct wayback_kit *kit = wayback->kit;
-    if (url_parse(&kit->url, wayback->capture.url, NULL, NULL) != ERR_OK ||
+    if (url_parse(&kit->url, request_key_split(wayback->capture.url).url, NULL, NULL) != ERR_OK ||
         url_parse(&kit->target, reference, &kit->url, NULL) != ERR_OK || !url_is_web(&kit->target)) {
         return false;
     }

@@ -3,6 +3,7 @@
 #include "replay/site/assets.h"
 #include "replay/site/sheet.h"
 #include "replay/wayback/wayback_state.h"
+#include "warc/request_key.h"
 #include "web/html/encoding.h"
 #include "web/type/mime_type.h"
 
@@ -17,7 +18,7 @@ static bool serve_find_target(struct wayback *wayback) {
     struct wayback_kit *kit = wayback->kit;
     struct bytes location = fields_get(wayback->record.fields, BYTES("Location"));
     return is_redirect(wayback->record.status) && location.size > 0 &&
-           url_parse(&kit->url, wayback->capture.url, NULL, NULL) == ERR_OK &&
+           url_parse(&kit->url, request_key_split(wayback->capture.url).url, NULL, NULL) == ERR_OK &&
            url_parse(&kit->target, location, &kit->url, NULL) == ERR_OK && url_is_web(&kit->target);
 }
 
@@ -220,7 +221,7 @@ static bool wayback_may_rewrite(const struct wayback *wayback) {
 static bool serve_is_parsed(struct wayback *wayback, unsigned status) {
     return status != STATUS_PARTIAL && wayback->path->as != REWRITE_RAW &&
            wayback->record.body.size <= WAYBACK_REWRITE_SIZE_MAX && wayback_may_rewrite(wayback) &&
-           url_parse(&wayback->kit->url, wayback->capture.url, NULL, NULL) == ERR_OK;
+           url_parse(&wayback->kit->url, request_key_split(wayback->capture.url).url, NULL, NULL) == ERR_OK;
 }
 
 /* Nobody could look at it: what is stored is the truth, and does not run. */

@@ -5,11 +5,12 @@
 #include "base/utc.h"
 #include "store/volume/volume_record.h"
 #include "store/volume/volume_writer.h"
+#include "warc/request_key.h"
 #include "web/type/mime_type.h"
 #include "web/url/surt.h"
 #include "web/url/url.h"
 
-enum { NUMBER_SIZE = 8, MENDS_SIZE = 48, FIELDS_MAX = 5 };
+enum { NUMBER_SIZE = 8, MENDS_SIZE = 48, FIELDS_MAX = 6 };
 
 struct bytes volume_urn(const uint8_t digest[SHA256_SIZE], char out[VOLUME_URN_SIZE]) {
     size_t prefix_size = sizeof VOLUME_URN_PREFIX - 1;
@@ -102,11 +103,13 @@ static struct bytes encode_keep(struct buf *text, struct bytes bytes) {
 static enum err encode_describe_capture(struct volume_writer *writer, const struct volume_plan *plan,
                                         struct volume_item *item, struct err_detail *detail) {
     struct ledger_entry *entry = &item->entries[0];
-    struct bytes url = plan->document->url;
     _Static_assert((int)MIME_ESSENCE_SIZE_MAX <= (int)INDEX_MIME_SIZE_MAX,
                    "the index has room for every type");
     struct bytes mime = mime_type_essence(&plan->type);
-    enum err err = canon_run(&writer->canon, url, detail);
+    buf_clear(&writer->url);
+    enum err err = request_key_join(&writer->url, plan->document->url, buf_bytes(&writer->request_key));
+    struct bytes url = buf_bytes(&writer->url);
+    err = err == ERR_OK ? canon_run(&writer->canon, url, detail) : err;
     if (err == ERR_OK) {
         buf_clear(&writer->surt);
         err = surt_put(&writer->surt, &writer->canon);
@@ -265,9 +268,13 @@ static void encode_add_field(struct own_fields *own, struct bytes name, struct b
     own->fields[own->count++] = (struct field){name, value};
 }
 
-static void encode_list_fields(const struct volume_plan *plan, struct own_fields *own) {
+static void encode_list_fields(const struct volume_writer *writer, const struct volume_plan *plan,
+                               struct own_fields *own) {
     const struct document *document = plan->document;
     own->count = 0;
+    if (writer->request_key.size > 0) {
+        encode_add_field(own, BYTES(VOLUME_REQUEST_KEY_FIELD), buf_bytes(&writer->request_key));
+    }
     if (plan->number > 0) {
         snprintf(own->number, sizeof own->number, "%u", plan->number);
         encode_add_field(own, BYTES(VOLUME_BLOCK_FIELD), bytes_of_string(own->number));
@@ -294,7 +301,7 @@ static enum err encode_put_document(struct volume_writer *writer, struct encoder
                                     struct volume_item *item, struct err_detail *detail) {
     const struct document *document = plan->document;
     struct own_fields own;
-    encode_list_fields(plan, &own);
+    encode_list_fields(writer, plan, &own);
     struct warc_draft draft = {
         .type = document->head.size > 0 ? WARC_TYPE_RESPONSE : WARC_TYPE_RESOURCE,
         .date_us = document->time_us,
@@ -336,7 +343,11 @@ enum err volume_encode(struct volume_writer *writer, const struct volume_plan *p
     struct bytes urn = volume_urn(plan->sha256, text);
     struct bytes uri = plan->document->url.size > 0 ? plan->document->url : urn;
     struct encoder *encoder;
-    enum err err = encode_describe(writer, plan, uri, item, detail);
+    buf_clear(&writer->request_key);
+    enum err err = request_key_put(&writer->request_key, plan->document->request);
+    if (err == ERR_OK) {
+        err = encode_describe(writer, plan, uri, item, detail);
+    }
     if (err == ERR_OK) {
         err = encoders_take(&writer->volume->encoders, item->segment, &item->frames, &encoder);
     }

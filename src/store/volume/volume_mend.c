@@ -1,6 +1,7 @@
 #include "store/index/index_cursor.h"
 #include "store/volume/volume_record.h"
 #include "store/volume/volume_writer.h"
+#include "warc/request_key.h"
 #include "web/url/surt.h"
 
 enum { TRIES_MAX = 16 };
@@ -74,7 +75,7 @@ static enum err mend_find_damaged_capture(struct volume_writer *writer, const st
                                           struct location *ret_location, struct err_detail *detail) {
     const struct document *document = plan->document;
     struct index_cursor *cursor;
-    struct capture wanted = {.url = document->url, .block_number = plan->number};
+    struct capture wanted = {.block_number = plan->number};
     struct capture found;
     bool is_sound = true;
     *ret_location = (struct location){0};
@@ -83,7 +84,10 @@ static enum err mend_find_damaged_capture(struct volume_writer *writer, const st
     }
     memcpy(wanted.digest, plan->digest, sizeof wanted.digest);
     buf_clear(&writer->surt);
-    enum err err = canon_run(&writer->canon, document->url, detail);
+    buf_clear(&writer->url);
+    enum err err = request_key_put_url(&writer->url, document->url, document->request);
+    wanted.url = buf_bytes(&writer->url);
+    err = err == ERR_OK ? canon_run(&writer->canon, wanted.url, detail) : err;
     err = err == ERR_OK ? surt_put(&writer->surt, &writer->canon) : err;
     if (err == ERR_OK) {
         err = index_cursor_open_time(writer->volume->index, buf_bytes(&writer->surt), document->time_us,

@@ -3,6 +3,7 @@
 #include "base/hex.h"
 #include "base/utc.h"
 #include "store/volume/volume_state.h"
+#include "warc/request_key.h"
 #include "warc/warc_digest.h"
 #include "web/type/mime_type.h"
 #include "web/url/surt.h"
@@ -57,7 +58,7 @@ enum err volume_scan_init(struct volume_scan *scan, const struct volume *volume)
     *scan = (struct volume_scan){.volume = volume};
     canon_init(&scan->canon);
     buf_init(&scan->surt, URL_SIZE_MAX + 16);
-    buf_init(&scan->url, URL_SIZE_MAX);
+    buf_init(&scan->url, URL_SIZE_MAX + 16);
     buf_init(&scan->mime, INDEX_MIME_SIZE_MAX);
     enum err err = payload_init(&scan->payload);
     return err == ERR_OK ? sha256_init(&scan->sha256) : err;
@@ -142,11 +143,13 @@ static bool record_read_digest(const struct warc_record *record, uint8_t digest[
 static void record_describe_capture(struct volume_scan *scan, const struct warc_record *record,
                                     struct ledger_entry *entry) {
     bool is_plain = bytes_starts_with(record->target_uri, BYTES(VOLUME_URN_PREFIX));
+    struct bytes key = fields_get(&record->fields, BYTES(VOLUME_REQUEST_KEY_FIELD));
     buf_clear(&scan->surt);
     buf_clear(&scan->url);
     if (is_plain || record->target_uri.size == 0 ||
-        canon_run(&scan->canon, record->target_uri, NULL) != ERR_OK ||
-        surt_put(&scan->surt, &scan->canon) != ERR_OK || buf_put(&scan->url, record->target_uri) != ERR_OK) {
+        request_key_join(&scan->url, record->target_uri, key) != ERR_OK ||
+        canon_run(&scan->canon, buf_bytes(&scan->url), NULL) != ERR_OK ||
+        surt_put(&scan->surt, &scan->canon) != ERR_OK) {
         return;
     }
     entry->surt = buf_bytes(&scan->surt);

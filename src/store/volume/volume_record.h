@@ -4,10 +4,12 @@
  *      WARC-Target-URI: urn:sha256:<hex>        a plain document, which has no URL
  *      Mnemon-Block: 2                          number of the block, where it is not 0
  *      Mnemon-Signature: <key> <hex>            who vouches for it: crawl/engine/attest.h
- *      Mnemon-Delete: <hex>.<number>            one reference to that block is gone (a metadata record)
- *      Mnemon-Capture: <date>                   with it: the captures of the target URI and this date are
- * gone Mnemon-Bare: yes                         not a capture: only holds the document of revisits
- *      Mnemon-Mends: <segment> <offset> <length>    takes the place of that record, which is damaged
+ *      Mnemon-Request-Key: __wb_method=POST&a=1 method and body of the request, if it is no GET: the capture
+ * is found by its URL with these arguments (warc/request_key.h) Mnemon-Delete: <hex>.<number>            one
+ * reference to that block is gone (a metadata record) Mnemon-Capture: <date>                   with it: the
+ * captures of the target URI and this date are gone Mnemon-Bare: yes                         not a capture:
+ * only holds the document of revisits Mnemon-Mends: <segment> <offset> <length>    takes the place of that
+ * record, which is damaged
  *
  * Other tools see ordinary WARC with unknown fields, which the standard tells them to ignore.
  */
@@ -23,6 +25,7 @@
 
 #define VOLUME_URN_PREFIX "urn:sha256:"
 #define VOLUME_BLOCK_FIELD "Mnemon-Block"
+#define VOLUME_REQUEST_KEY_FIELD "Mnemon-Request-Key"
 #define VOLUME_DELETE_FIELD "Mnemon-Delete"
 #define VOLUME_CAPTURE_FIELD "Mnemon-Capture"
 #define VOLUME_BARE_FIELD "Mnemon-Bare"

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "store/volume/volume_writer.h"
+#include "warc/request_key.h"
 #include "web/type/mime_type.h"
 #include "web/url/url.h"
 
@@ -177,6 +178,8 @@ struct volume_writer *volume_writer_new(struct volume *volume) {
     writer->reader = volume_reader_new(volume);
     canon_init(&writer->canon);
     buf_init(&writer->surt, URL_SIZE_MAX + 16);
+    buf_init(&writer->request_key, REQUEST_KEY_TEXT_SIZE_MAX);
+    buf_init(&writer->url, URL_SIZE_MAX + 16);
     buf_init(&writer->origin, ORIGINS_URI_SIZE_MAX);
     if (document_hasher_init(&writer->hasher) != ERR_OK || writer->reader == NULL) {
         volume_writer_free(writer);
@@ -193,6 +196,8 @@ void volume_writer_free(struct volume_writer *writer) {
     document_hasher_done(&writer->hasher);
     canon_done(&writer->canon);
     buf_done(&writer->surt);
+    buf_done(&writer->request_key);
+    buf_done(&writer->url);
     buf_done(&writer->origin);
     free(writer);
 }

@@ -22,7 +22,9 @@ struct volume_writer {
     struct document_hasher hasher; /* its payload has the head of the document */
     struct canon canon;
     struct buf surt;
-    struct buf origin; /* URI of what a duplicate is of */
+    struct buf request_key; /* of the document that is written; warc/request_key.h */
+    struct buf url;         /* by which it is found */
+    struct buf origin;      /* URI of what a duplicate is of */
 };
 
 /* What is known of a document before it is written. */
