@@ -134,7 +134,8 @@ MNEMON_CHECKED int mnemon_delete(struct mnemon_session *session, const char *key
 
 /* ---- walks ---- */
 
-/* A walk sees the archive about as it was when it began. Volumes that are down are left out. */
+/* A walk sees the archive about as it was when it began. Volumes that are down are left out:
+ * mnemon_walk_unanswered() says which. */
 
 /* All documents, in no particular order. */
 MNEMON_CHECKED int mnemon_walk_keys(struct mnemon_session *session, struct mnemon_walk **ret_walk,
@@ -159,6 +160,13 @@ struct mnemon_item {
 /* 1: *ret_item is filled; 0: the walk is at its end; else a negative status. */
 MNEMON_CHECKED int mnemon_walk_next(struct mnemon_walk *walk, struct mnemon_item *ret_item,
                                     struct mnemon_error *error);
+
+/*
+ * Which volumes did not answer the walk so far: "volume 2, volume 5", or "" if all have. At the end of a walk,
+ * anything but "" means that it may lack something, and that what was not found may be there. Lasts until the
+ * next call for the walk.
+ */
+MNEMON_API const char *mnemon_walk_unanswered(const struct mnemon_walk *walk);
 
 /* ---- what there is ---- */
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "store/instance/absent.h"
 #include "store/instance/instance.h"
 #include "store/instance/merge.h"
 #include "web/url/surt.h"
@@ -183,6 +184,7 @@ struct mnemon_walk {
     struct instance_session *session;
     struct instance_blocks *blocks;
     struct merge *merge;
+    struct absent absent; /* who did not answer it */
     struct buf url;
     struct buf content_type;
 };
@@ -191,10 +193,23 @@ static struct mnemon_walk *new_walk(struct mnemon_session *session) {
     struct mnemon_walk *walk = calloc(1, sizeof *walk);
     if (walk != NULL) {
         walk->session = session->session;
+        instance_session_forget_absent(walk->session);
         buf_init(&walk->url, INDEX_URL_SIZE_MAX + 1);
         buf_init(&walk->content_type, INDEX_MIME_SIZE_MAX + 1);
     }
     return walk;
+}
+
+/* Of the session, which other walks may use, too. */
+static void note_absent(struct mnemon_walk *walk) {
+    const struct absent *absent = instance_session_absent(walk->session);
+    if (absent->is_any) {
+        absent_add(&walk->absent, bytes_of(absent->text, absent->size));
+    }
+}
+
+const char *mnemon_walk_unanswered(const struct mnemon_walk *walk) {
+    return walk->absent.text;
 }
 
 void mnemon_walk_close(struct mnemon_walk *walk) {
@@ -315,6 +330,7 @@ int mnemon_walk_next(struct mnemon_walk *walk, struct mnemon_item *ret_item, str
     struct mnemon_item item;
     enum err err =
         walk->blocks != NULL ? next_key(walk, &item, &detail) : library_next_capture(walk, &item, &detail);
+    note_absent(walk);
     if (err == ERR_NOT_FOUND) {
         return 0;
     }

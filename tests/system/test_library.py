@@ -107,6 +107,8 @@ def test_a_connector_file_is_a_place_too(installed, hello, mnemon, tmp_path):
     assert key[:2] in ("4:", "5:")
     stat = json.loads(mnemon("store", "stat", "--json", "--data", str(tmp_path)).stdout)
     assert stat["documents"] == 1 and stat["captures"] == 2
+    connector.write_text(connector.read_text() + "[volume-6]\npath = /nonexistent/six\n")
+    assert run(program, connector, environment=environment).stdout.endswith("\nwithout volume 6\n")
 
 
 def test_failures_are_told_in_words(installed, hello, tmp_path):

@@ -224,7 +224,7 @@ static enum err instance_step(struct instance_blocks *blocks, struct key *ret_ke
     if (err == ERR_OK) {
         *ret_block = block;
     }
-    return instance_note(blocks->session->instance, blocks->index, err, detail);
+    return instance_end_read(blocks->session, blocks->index, err, detail);
 }
 
 enum err instance_blocks_next(struct instance_blocks *blocks, struct key *ret_key, struct block *ret_block,

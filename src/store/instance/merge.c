@@ -125,6 +125,10 @@ static enum err add_lane(struct merge *merge, struct instance_session *session, 
         err = merge_fail(merge, index, err, &inner, detail);
         return err == ERR_NOT_FOUND ? ERR_OK : err;
     }
+    if (session->instance->slots[index].recovery.missed_size > 0) {
+        merge->is_partial = true; /* it is open without its newest records: there was no room to enter them */
+        instance_miss(session, index, NULL);
+    }
     err = advance(merge, lane, detail);
     note_unheard(merge, backend->backend->table, lane->cursor);
     if (err == ERR_OK) {
