@@ -199,6 +199,13 @@ static enum err call_get_record(struct volume_call *call, struct volume_kit *kit
     return err == ERR_OK ? call_answer_document(call, kit, record) : err;
 }
 
+enum err volume_call_answer_block(struct volume_call *call, const struct block *block) {
+    struct buf out;
+    buf_init(&out, BACKEND_CODE_SMALL_SIZE_MAX);
+    backend_code_put_block(&out, block);
+    return volume_call_answer(call, &out);
+}
+
 static enum err call_find_block(struct volume_call *call, struct volume_kit *kit, struct err_detail *detail) {
     (void)kit;
     struct key key;
@@ -210,13 +217,7 @@ static enum err call_find_block(struct volume_call *call, struct volume_kit *kit
     if (err == ERR_OK && block.references <= 0) {
         err = ERR_NOT_FOUND;
     }
-    if (err != ERR_OK) {
-        return err;
-    }
-    struct buf out;
-    buf_init(&out, BACKEND_CODE_SMALL_SIZE_MAX);
-    backend_code_put_block(&out, &block);
-    return volume_call_answer(call, &out);
+    return err == ERR_OK ? volume_call_answer_block(call, &block) : err;
 }
 
 static enum err call_stat(struct volume_call *call, struct volume_kit *kit, struct err_detail *detail) {

@@ -84,6 +84,8 @@ struct volume_page {
 /* With what is in the buffer, or with its error. */
 enum err volume_call_answer(struct volume_call *call, struct buf *take_out) MUST_CHECK;
 
+enum err volume_call_answer_block(struct volume_call *call, const struct block *block) MUST_CHECK;
+
 /* What the path names: KEY, SEGMENT-OFFSET-LENGTH; and the body of a walk. ERR_INVALID. */
 enum err volume_call_key(const struct volume_call *call, struct key *ret_key,
                          struct err_detail *detail) MUST_CHECK;

@@ -54,13 +54,7 @@ static enum err guest_find_block(struct volume_call *call, struct backend_sessio
     if (err == ERR_OK) {
         err = session->backend->table->find_block(session, key.digest, key.number, &block, detail);
     }
-    if (err != ERR_OK) {
-        return err;
-    }
-    struct buf out;
-    buf_init(&out, BACKEND_CODE_SMALL_SIZE_MAX);
-    backend_code_put_block(&out, &block);
-    return volume_call_answer(call, &out);
+    return err == ERR_OK ? volume_call_answer_block(call, &block) : err;
 }
 
 static enum err guest_get(struct volume_call *call, struct backend_session *session,
