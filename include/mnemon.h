@@ -162,9 +162,9 @@ MNEMON_CHECKED int mnemon_walk_next(struct mnemon_walk *walk, struct mnemon_item
                                     struct mnemon_error *error);
 
 /*
- * Which volumes did not answer the walk so far: "volume 2, volume 5", or "" if all have. At the end of a walk,
- * anything but "" means that it may lack something, and that what was not found may be there. Lasts until the
- * next call for the walk.
+ * Which volumes did not answer the walk so far: "volume 2, volume 5", or "" if all have. At the end of a
+ * walk, anything but "" means that it may lack something, and that what was not found may be there. Lasts
+ * until the next call for the walk.
  */
 MNEMON_API const char *mnemon_walk_unanswered(const struct mnemon_walk *walk);
 
