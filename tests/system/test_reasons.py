@@ -120,6 +120,7 @@ def test_a_node_keeps_failures_too(mnemon, tmp_path):
         asked = urllib.request.Request(f"http://{node.host}/save", b"url=http://no-such-host.invalid/", {"Authorization": f"Bearer {token}"})
         job = json.loads(urllib.request.urlopen(asked, timeout=30).read())["job_id"]
         wait_for(lambda: json.loads(node.get(f"/save/status/{job}").text)["status"] == "error", lambda: node.get(f"/save/status/{job}").text)
+        assert json.loads(node.get(f"/save/status/{job}").text)["message"] == "there is no host of that name"
         wait_for(lambda: "urn:fetch-failure:http://no-such-host.invalid/" in node.get("/cdx?url=urn:fetch-failure:*").text, lambda: node.get("/cdx?url=urn:*").text)
     finally:
         node.stop()

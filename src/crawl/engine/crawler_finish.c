@@ -18,6 +18,7 @@ void crawler_give_up(struct crawler *crawler, struct campaign *campaign, struct 
         crawler->failed_count++;
         tally
             ->errors[reason > TALLY_FAILED && reason - TALLY_FAILED < TALLY_ERRORS_MAX ? reason - TALLY_FAILED
+                     : reason == TALLY_TLS                                             ? -ERR_REFUSED
                                                                                        : -ERR_UNREACHABLE]++;
         break;
     case FRONTIER_CUT:

@@ -546,11 +546,10 @@ static void add_progress(const struct campaign *campaign, struct buf *items, str
         .stored_count = tally->done_count,
         .failed_count = tally->failed_count,
         .received_size = tally->received_size,
-        .robots_denied_count = tally->robots_denied_count,
         .text = {.size = texts->size - from},
     };
     snprintf(progress.name, sizeof progress.name, "%s", campaign->name);
-    memcpy(progress.errors, tally->errors, sizeof progress.errors);
+    progress.failure_reason = tally->failures_count > 0 ? tally->failures[0].reason : TALLY_NONE;
     buf_put(items, bytes_of(&progress, sizeof progress));
 }
 

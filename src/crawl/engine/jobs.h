@@ -74,9 +74,8 @@ struct job_progress {
     uint64_t stored_count;
     uint64_t failed_count;
     uint64_t received_size;
-    uint64_t robots_denied_count;
-    uint64_t errors[TALLY_ERRORS_MAX]; /* by -enum err */
-    struct bytes text;                 /* as a JSON object: state.json without "job" and "state" */
+    uint8_t failure_reason; /* of the first URL that failed; TALLY_NONE: none has */
+    struct bytes text;      /* as a JSON object: state.json without "job" and "state" */
 };
 
 /* "running" …, by enum campaign_state. */

@@ -290,13 +290,8 @@ static bool find_capture(const struct save_requests *saves, const struct save *s
 
 /* The answer for a visit that stored nothing. */
 static const char *reason_of(const struct job_progress *job) {
-    for (int i = ERR_SYSTEM; i < ERR_OK; i++) {
-        if (job->errors[-i] > 0) {
-            return err_text((enum err)i);
-        }
-    }
-    if (job->robots_denied_count > 0) {
-        return "robots.txt of the host does not allow it";
+    if (job->failure_reason != TALLY_NONE) {
+        return tally_reason_text(job->failure_reason);
     }
     return job->state == CAMPAIGN_LIMITED ? "it took too long" : "nothing came back";
 }
