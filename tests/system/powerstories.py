@@ -5,7 +5,6 @@ story keeps lies below ROOT; what others have lies in ROOT.others. A promise is 
 status of 0, a line, an answer. Subjects ("job 2") go through values, in order. After a failure each has the value
 that was promised last, or the next one, which may have been under way.
 """
-import hashlib
 import http.client
 import json
 import os
@@ -19,9 +18,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 
 from mirrornodes import tree
 from waiting import wait_for
@@ -332,6 +328,13 @@ class FixedSite(Site):
         return self.fixed_port
 
 
+def pages_seen(site, node):
+    """The numbers of pages that have captures."""
+    status, text = node.ask(f"/cdx?url={site.host()}/*&fl=original&filter=statuscode:200")
+    assert status == 200, text
+    return {int(page) for page in re.findall(r"/(\d+)\"}", text)}
+
+
 class Crawl:
     """A job from its first page to its last, with captures that a reader sees meanwhile, and their words."""
 
@@ -355,11 +358,7 @@ class Crawl:
         self.site.close()
 
     def seen(self, node):
-        """The pages that have captures."""
-        host = self.site.host()
-        status, text = node.ask(f"/cdx?url={host}/*&fl=original&filter=statuscode:200")
-        assert status == 200, text
-        return {int(page) for page in re.findall(r"/(\d+)\"}", text)}
+        return pages_seen(self.site, node)
 
     @staticmethod
     def is_complete(node):
@@ -403,7 +402,6 @@ class Crawl:
             asked = [path for path in self.site.asked() if path[1:].isdigit()]
             if twice := {path for path in asked if asked.count(path) > 1}:
                 raise Failed(f"asked for twice after the failure: {sorted(twice)}")
-            self.again_count = len([path for path in asked if int(path[1:]) in held])
             if "complete" in values and asked:
                 raise Failed(f"the job was complete, and {sorted(asked)} were asked for again")
             wait_for(lambda: node.json("/api/v1/search?q=word42")["results"], "the words are not there", patience_s=20)
@@ -541,12 +539,7 @@ class Member:
         self.site.close()
 
     def seen(self, *nodes):
-        found = set()
-        for node in nodes:
-            status, text = node.ask(f"/cdx?url={self.site.host()}/*&fl=original&filter=statuscode:200")
-            assert status == 200, text
-            found |= {int(page) for page in re.findall(r"/(\d+)\"}", text)}
-        return found
+        return set().union(*(pages_seen(self.site, node) for node in nodes))
 
     def tell(self, teller):
         data, others, say = teller.root / "data", teller.others, teller.promise

@@ -58,6 +58,29 @@ def test_the_model_loses_what_is_not_synced_and_nothing_else(tmp_path):
     assert "torn" in found_after(tmp_path, "rename", "sync .")[True], "the data is not"
 
 
+KILLED = """
+import os, subprocess, sys
+root, promises, program = sys.argv[1:]
+for name in ("", "/data", "/data/jobs"):
+    os.mkdir(root + name)  # by somebody who was killed before it was synced
+subprocess.run([program, "job", "add", "http://127.0.0.1:9/", "--data", root + "/data"], check=True, capture_output=True)
+os.write(os.open(promises, os.O_WRONLY | os.O_CREAT), b"added\\n")
+"""
+
+
+def test_what_lies_in_a_directory_of_a_killed_process_is_durable(tmp_path, mnemon):
+    script, trace, root, promises = (tmp_path / name for name in ("killed.py", "trace", "root", "promises"))
+    script.write_text(KILLED)
+    powercut.record(script, trace, root, promises, mnemon("version").args[0])
+    story = powercut.Story(trace, root, promises)
+    steps, _ = story.measure()
+    for _, disk, promised in story.play([steps]):
+        assert promised
+        for seed in range(20):
+            disk.save(tmp_path / f"state-{seed}", seed)
+            assert len(list((tmp_path / f"state-{seed}").glob("data/jobs/*/job.conf"))) == 1
+
+
 def contents(root):
     """Memory that processes share (-shm) is nobody's content."""
     return {str(path.relative_to(root)): path.read_bytes() if path.is_file() else b""
