@@ -502,7 +502,8 @@ const struct command store_command = {
         "  verify        read everything again and report damage\n"
         "  compact       merge documents that lie on two volumes, and free the disk space of removed "
         "ones\n"
-        "  reindex       rebuild the index from the segments alone",
+        "  reindex       rebuild the index from the segments alone; captures of POSTs and "
+        "other methods that mnemon 0.2 or earlier stored get the keys of today",
     .options = store_options,
     .options_size = sizeof(struct store_options),
     .defaults = &store_defaults,

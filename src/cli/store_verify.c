@@ -10,6 +10,7 @@
 #include "cli/data.h"
 #include "cli/progress.h"
 #include "cli/store.h"
+#include "cli/store_methods.h"
 #include "store/instance/twins.h"
 #include "store/volume/compact.h"
 #include "store/volume/damage.h"
@@ -243,12 +244,12 @@ int store_compact(struct cli *cli, const struct store_options *options) {
 /* ---- reindex ---- */
 
 static void print_rebuilt(struct cli *cli, bool json, const struct volume_recovery *recovery,
-                          uint64_t elapsed_us) {
+                          uint64_t methods_count, uint64_t elapsed_us) {
     if (json) {
         struct json line;
         json_begin_file(&line, cli->out);
         JSON_COUNTS(&line, {"records", recovery->records_count}, {"damaged", recovery->damaged_count},
-                    {"cut_size", recovery->cut_size});
+                    {"cut_size", recovery->cut_size}, {"methods", methods_count});
         json_decimal(&line, "seconds", (double)elapsed_us / 1e6, 3);
         json_end(&line);
         return;
@@ -261,6 +262,10 @@ static void print_rebuilt(struct cli *cli, bool json, const struct volume_recove
     value_put_count(&out, recovery->damaged_count);
     buf_put_string(&out, "\ncut off      ");
     value_put_size(&out, recovery->cut_size);
+    if (methods_count > 0) {
+        buf_put_string(&out, "\nmethods      ");
+        value_put_count(&out, methods_count);
+    }
     buf_put_string(&out, "\ntime         ");
     value_put_duration(&out, elapsed_us);
     buf_put_byte(&out, '\n');
@@ -289,7 +294,15 @@ int store_reindex(struct cli *cli, const struct store_options *options) {
         sum.damaged_count += volume.recovery->damaged_count;
         sum.cut_size += volume.recovery->cut_size;
     }
-    print_rebuilt(cli, options->json, &sum, clock_monotonic_us(cli->clock) - started_us);
+    struct err_detail detail = {0};
+    uint64_t methods_count = 0;
+    enum err err = store_give_methods(&data, cli, options->quiet, &methods_count, &detail);
+    if (err != ERR_OK) {
+        cli_fail(cli, "captures of requests that are no GETs cannot be stored anew: %s; run it again",
+                 err_detail_text(&detail, err));
+        is_good = false;
+    }
+    print_rebuilt(cli, options->json, &sum, methods_count, clock_monotonic_us(cli->clock) - started_us);
     data_close(&data);
     return is_good && sum.damaged_count == 0 ? CLI_DONE : CLI_FAILED;
 }

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import urllib.parse
 
@@ -282,3 +283,30 @@ def test_methods_survive_a_rebuilt_index_and_an_import(node, tmp_path):
     assert node.mnemon(*ask).stdout == before
     assert node.mnemon("import", "--data", data, str(path)).returncode == 0
     assert node.mnemon(*ask).stdout == before  # nothing twice
+
+
+def test_an_archive_of_0_2_is_upgraded_by_one_reindex(node, tmp_path):
+    """Its records do not say their methods; the segment was written by that program: two POSTs, a PUT, then a GET."""
+    data = tmp_path / "data"
+    (data / "volumes" / "0").mkdir(parents=True)
+    shutil.copy(pathlib.Path(__file__).parent / "methods-0.2.warc.zst", data / "volumes" / "0" / "00000001.warc.zst")
+    ask = ("list", "--data", str(data), "*")
+    assert len(node.mnemon(*ask).stdout.splitlines()) == 4  # it opens as it is
+
+    def reindex():
+        done = node.mnemon("store", "reindex", "--json", "--data", str(data))
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["methods"]
+
+    def get(url):
+        return node.mnemon("get", "--data", str(data), url).stdout
+
+    assert reindex() == 3
+    listed = node.mnemon(*ask).stdout
+    assert re.findall(r'"method": "(\w+)", "requestBody": "([^"]*)"', listed) == [
+        ("POST", "q=First"), ("POST", "q=Second"), ("PUT", "q=Third")]
+    assert reindex() == 0 and node.mnemon("store", "compact", "--dead", "0", "--data", str(data)).returncode == 0
+    form = "http://old.example/form"
+    assert get(form) == "the form" and get(form + "?__wb_method=POST&q=First") == "first answer"
+    assert get(form + "?__wb_method=POST&q=Second") == get(form + "?__wb_method=PUT&q=Third") == "second answer"
+    assert "sound" in node.mnemon("store", "verify", "--data", str(data)).stdout
