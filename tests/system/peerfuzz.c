@@ -23,6 +23,10 @@ void peerfuzz_must(bool is_well, const char *what) {
     }
 }
 
+void peerfuzz_turn(struct peerfuzz *fuzz) {
+    prng_init_stream(&fuzz->prng, fuzz->seed, fuzz->turns_count++);
+}
+
 static void become_member(struct peerfuzz *fuzz, const char *directory) {
     struct err_detail detail = {0};
     peerfuzz_must(identity_load(&fuzz->identity, directory, &detail) == ERR_OK &&
@@ -37,6 +41,7 @@ static void become_member(struct peerfuzz *fuzz, const char *directory) {
 /* Datagrams all the time; beside them questions, broken streams, and once a flood. */
 static void run_burst(struct peerfuzz *fuzz, uint64_t count) {
     uint64_t rounds = (count + DATAGRAMS_AT_ONCE - 1) / DATAGRAMS_AT_ONCE;
+    peerfuzz_turn(fuzz);
     uint64_t flood_round = prng_below(&fuzz->prng, 2 * rounds + 1);
     for (uint64_t round = 0; round < rounds; round++) {
         for (unsigned i = 0; i < DATAGRAMS_AT_ONCE; i++) {
@@ -79,6 +84,7 @@ static void print_report(const struct peerfuzz *fuzz) {
     }
     print_tally("stream", "open", &fuzz->streams);
     print_tally("datagram", "broken_seal", &fuzz->seals);
+    print_tally("datagram", "again", &fuzz->replays);
     printf("\"received\":%ju,\"unanswered\":%ju,\"captures\":%zu,\"collection\":%s}\n",
            (uintmax_t)fuzz->received, (uintmax_t)fuzz->unanswered, fuzz->captures_count,
            fuzz->has_collection ? "true" : "false");
@@ -86,7 +92,6 @@ static void print_report(const struct peerfuzz *fuzz) {
 
 int main(int argc, char **argv) {
     struct peerfuzz *fuzz = calloc(1, sizeof *fuzz);
-    uint64_t seed = 0;
     uint64_t count = 0;
     peerfuzz_must(argc == 8, "usage: peerfuzz DIRECTORY SELF NODE GROUP COLLECTION SEED COUNT");
     peerfuzz_must(fuzz != NULL && sodium_init() >= 0 && sha256_init(&fuzz->sha256) == ERR_OK &&
@@ -95,16 +100,15 @@ int main(int argc, char **argv) {
     peerfuzz_must(address_parse(bytes_of_string(argv[2]), 0, &fuzz->self.address) &&
                       address_parse(bytes_of_string(argv[3]), 0, &fuzz->node.address),
                   "an address that is none");
-    peerfuzz_must(bytes_to_u64(bytes_of_string(argv[6]), UINT64_MAX, &seed) &&
+    peerfuzz_must(bytes_to_u64(bytes_of_string(argv[6]), UINT64_MAX, &fuzz->seed) &&
                       bytes_to_u64(bytes_of_string(argv[7]), UINT32_MAX, &count),
                   "a number that is none");
     fuzz->group_name = argv[4];
     fuzz->collection_name = argv[5];
-    prng_init(&fuzz->prng, seed);
+    peerfuzz_turn(fuzz);
     become_member(fuzz, argv[1]);
     peerfuzz_meet(fuzz);
     peerfuzz_learn(fuzz);
-    prng_init(&fuzz->prng, seed); /* how long the node took to let it in must not matter */
     run_burst(fuzz, count);
     print_report(fuzz);
     links_code_free(fuzz->links);

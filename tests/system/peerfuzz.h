@@ -62,7 +62,10 @@ enum peerfuzz_family_index {
 };
 
 struct peerfuzz {
-    struct prng prng;
+    struct prng prng; /* of this turn: see peerfuzz_turn() */
+    uint64_t seed;
+    uint64_t turns_count;
+    uint64_t answers_count;
     struct sha256 sha256;
     struct links_code *links;
 
@@ -83,9 +86,11 @@ struct peerfuzz {
     bool is_greeted; /* the node has taken it for a member */
     uint64_t tokens[PEERFUZZ_FAMILIES_COUNT];
     uint64_t received;
-    struct peerfuzz_pool pools[PEERFUZZ_FAMILIES_COUNT];
+    struct peerfuzz_pool pools[PEERFUZZ_FAMILIES_COUNT]; /* what it said of its own accord */
+    struct peerfuzz_pool heard[PEERFUZZ_FAMILIES_COUNT];
     struct peerfuzz_tally datagrams[PEERFUZZ_FAMILIES_COUNT][PEERFUZZ_KINDS_MAX];
-    struct peerfuzz_tally seals; /* replayed, forged, cut: taken is those that the node must drop */
+    struct peerfuzz_tally replays; /* said before, sealed anew */
+    struct peerfuzz_tally seals;   /* replayed, forged, cut: the node must drop them */
 
     /* What it has learnt of the node. */
     size_t peers_count;
@@ -110,6 +115,10 @@ struct peerfuzz {
 };
 
 void peerfuzz_must(bool is_well, const char *what);
+
+/* Each message, or stream, of its own accord is a turn, with a generator of its own: what the node says
+ * between two of them, and when, changes neither. */
+void peerfuzz_turn(struct peerfuzz *fuzz);
 
 /* ---- peerfuzz_messages.c ---- */
 

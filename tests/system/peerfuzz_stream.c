@@ -363,6 +363,7 @@ static void put_nonsense(struct peerfuzz *fuzz, struct line *line) {
 }
 
 void peerfuzz_ask(struct peerfuzz *fuzz, unsigned count) {
+    peerfuzz_turn(fuzz);
     struct line line;
     struct buf question;
     struct buf before;
@@ -388,6 +389,7 @@ void peerfuzz_ask(struct peerfuzz *fuzz, unsigned count) {
 }
 
 void peerfuzz_flood(struct peerfuzz *fuzz) {
+    peerfuzz_turn(fuzz);
     struct line line;
     struct buf question;
     struct buf before;
@@ -476,6 +478,7 @@ static void break_frames(struct peerfuzz *fuzz) {
 }
 
 void peerfuzz_break_stream(struct peerfuzz *fuzz) {
+    peerfuzz_turn(fuzz);
     if (prng_below(&fuzz->prng, 2) == 0) {
         break_handshake(fuzz, connect_socket(fuzz));
     } else {

@@ -59,42 +59,48 @@ static struct bytes recall(const struct peerfuzz_pool *pool, struct prng *prng) 
     return bytes_of(pool->bytes[at], pool->count > 0 ? pool->sizes[at] : 0);
 }
 
-static void send_of(struct peerfuzz *fuzz, unsigned family_index, unsigned kind, uint64_t number) {
-    uint8_t memory[STEP_MESSAGE_SIZE_MAX];
+/* An old one, again: its own, or one of the node itself. */
+static void send_old(struct peerfuzz *fuzz, unsigned family) {
+    const struct peerfuzz_pool *heard = &fuzz->heard[family];
+    bool is_heard = prng_below(&fuzz->prng, 2) == 0 && heard->count > 0;
+    fuzz->replays.sent++;
+    send_sealed(fuzz, (uint8_t)peerfuzz_families[family].datagram,
+                recall(is_heard ? heard : &fuzz->pools[family], &fuzz->prng));
+}
+
+/* A new one, sound or changed. Returns it, in memory. */
+static struct bytes send_new(struct peerfuzz *fuzz, unsigned family_index, unsigned kind, uint64_t number,
+                             uint8_t memory[STEP_MESSAGE_SIZE_MAX]) {
     const struct peerfuzz_family *family = &peerfuzz_families[family_index];
-    struct peerfuzz_pool *pool = &fuzz->pools[family_index];
     struct bytes message = family->make(fuzz, kind, number, memory);
-    size_t size = message.size;
-    uint64_t way = prng_below(&fuzz->prng, 10);
-    if (way < 5) {
-        struct bytes other = recall(pool, &fuzz->prng);
-        size = mutate(&fuzz->prng, memory, size, sizeof memory, other);
-    } else if (way == 5 &&
-               pool->count > 0) { /* an old one, again: of this family, maybe of the node itself */
-        struct bytes old = recall(pool, &fuzz->prng);
-        size = old.size;
-        memcpy(memory, old.data, size);
+    if (prng_below(&fuzz->prng, 9) < 5) {
+        struct bytes other = recall(&fuzz->pools[family_index], &fuzz->prng);
+        message.size = mutate(&fuzz->prng, memory, message.size, STEP_MESSAGE_SIZE_MAX, other);
     }
-    message = bytes_of(memory, size);
     struct peerfuzz_tally *tally = &fuzz->datagrams[family_index][kind - 1];
     bool is_taken = family->takes(fuzz, message);
     tally->sent++;
     tally->taken += is_taken;
     tally->refused += !is_taken;
-    if (is_taken) {
-        remember(pool, &fuzz->prng, message);
-    }
     if (prng_below(&fuzz->prng, 20) == 0) {
         send_broken_seal(fuzz, (uint8_t)family->datagram, message);
     }
     send_sealed(fuzz, (uint8_t)family->datagram, message);
+    return message;
 }
 
 void peerfuzz_send_something(struct peerfuzz *fuzz) {
+    uint8_t memory[STEP_MESSAGE_SIZE_MAX];
+    peerfuzz_turn(fuzz);
     unsigned family = (unsigned)prng_below(&fuzz->prng, PEERFUZZ_FAMILIES_COUNT);
     unsigned kind = 1 + (unsigned)prng_below(&fuzz->prng, peerfuzz_families[family].kinds_count);
     uint64_t number = prng_below(&fuzz->prng, 4) == 0 ? mutate_number(&fuzz->prng) : prng_u64(&fuzz->prng);
-    send_of(fuzz, family, kind, number);
+    if (prng_below(&fuzz->prng, 10) == 0 && fuzz->pools[family].count > 0) {
+        send_old(fuzz, family);
+        return;
+    }
+    struct bytes message = send_new(fuzz, family, kind, number, memory);
+    remember(&fuzz->pools[family], &fuzz->prng, message);
 }
 
 /* ---- hearing ---- */
@@ -107,8 +113,11 @@ static void answer_transport(struct peerfuzz *fuzz, uint8_t kind, struct bytes p
 }
 
 static void hear(struct peerfuzz *fuzz, uint8_t kind, struct bytes payload) {
+    uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     unsigned answer;
     uint64_t number;
+    struct prng before = fuzz->prng;
+    prng_init_stream(&fuzz->prng, ~fuzz->seed, fuzz->answers_count++);
     fuzz->received++;
     answer_transport(fuzz, kind, payload);
     for (unsigned i = 0; i < PEERFUZZ_FAMILIES_COUNT; i++) {
@@ -117,11 +126,12 @@ static void hear(struct peerfuzz *fuzz, uint8_t kind, struct bytes payload) {
             continue;
         }
         bool is_question = family->hear(fuzz, payload, &answer, &number);
-        remember(&fuzz->pools[i], &fuzz->prng, payload);
+        remember(&fuzz->heard[i], &fuzz->prng, payload);
         if (is_question && prng_below(&fuzz->prng, 4) > 0) { /* else silence */
-            send_of(fuzz, i, answer, number);
+            (void)send_new(fuzz, i, answer, number, memory);
         }
     }
+    fuzz->prng = before;
 }
 
 /* True: it was the HERE to a WHO with this cookie. */
