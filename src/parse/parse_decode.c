@@ -7,11 +7,13 @@
 
 enum err parse_document_init(struct parse_document *document) {
     *document = (struct parse_document){.io = NULL};
+    buf_init(&document->early, PARSE_HEAD_SIZE_MAX);
     return content_init(&document->content);
 }
 
 void parse_document_done(struct parse_document *document) {
     content_done(&document->content);
+    buf_done(&document->early);
 }
 
 enum err parse_document_start(struct parse_document *document, struct parse_io *io, struct bytes head,
@@ -19,7 +21,12 @@ enum err parse_document_start(struct parse_document *document, struct parse_io *
     document->io = io;
     document->rest = bytes_of(NULL, 0);
     document->has_ended = false;
-    enum err err = content_start(&document->content, head, size_max, NULL, detail);
+    struct sink_buf early;
+    buf_clear(&document->early);
+    sink_buf_init(&early, &document->early);
+    enum err err = content_start(&document->content, head, size_max, &early.sink, detail);
+    document->content.sink = NULL;
+    document->has_early = document->early.size > 0;
     document->content.payload.is_chunked = document->content.payload.is_chunked && has_chunks;
     return err;
 }
@@ -40,6 +47,10 @@ enum err parse_document_next(struct parse_document *document, struct bytes *ret_
     bool is_over = false;
     enum err err = ERR_OK;
     *ret_piece = bytes_of(NULL, 0);
+    if (document->has_early) {
+        document->has_early = false;
+        *ret_piece = buf_bytes(&document->early);
+    }
     while (err == ERR_OK && ret_piece->size == 0 && !is_over) {
         err = content_next(content, &document->rest, ret_piece, detail);
         bool wants_more = err == ERR_OK && ret_piece->size == 0 && !content->is_paused;

@@ -20,6 +20,8 @@ struct parse_document {
     struct parse_io *io;
     struct bytes rest; /* that the decoder has not taken */
     bool has_ended;
+    struct buf early; /* what was given as a head and is none, so it belongs to the document */
+    bool has_early;   /* it has not been given out */
 };
 
 enum err parse_document_init(struct parse_document *document) MUST_CHECK;

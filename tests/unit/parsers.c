@@ -241,6 +241,10 @@ static void gives_what_the_thread_itself_would(void **state) {
     check_same_all(*state, BYTES("HTTP/1.1 200 OK\r\nContent-Encoding: nonsense\r\n\r\n"),
                    BYTES("<a href=x>"));
     check_same_all(*state, plain, bytes_of(NULL, 0));
+    check_same_all(*state, BYTES("<a href=/head>no head at all"), BYTES("<a href=/body>"));
+    check_same_all(*state, BYTES("\r\n\r\n"), BYTES("<a href=/body>"));
+    check_same_all(*state, BYTES("HTTP/1.1 200 OK\r\n\r\n<a href=/early>"), BYTES("<a href=/body>"));
+    check_same_all(*state, bytes_of(NULL, 0), BYTES("<a href=/body>"));
 }
 
 /* The C library has a file for each of them, which a parser cannot open any more. */
