@@ -6,6 +6,7 @@
 #include "crawl/engine/parse_sitemap.h"
 #include "parse/parse_decode.h"
 #include "parse/parse_host.h"
+#include "parse/parse_lines.h"
 #include "parse/parse_links.h"
 #include "parse/parse_page.h"
 #include "parse/parse_text.h"
@@ -17,6 +18,7 @@ static const struct parse_kinds serve_kinds = {
               [PARSE_DECODE] = &parse_decode,
               [PARSE_LINKS] = &parse_links,
               [PARSE_TEXT] = &parse_text,
+              [PARSE_LINES] = &parse_lines,
               [PARSE_SITEMAP] = &parse_sitemap},
 };
 

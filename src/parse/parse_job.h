@@ -26,6 +26,7 @@ enum parse_number {
     PARSE_DECODE,  /* a document without its encodings: parse_decode.h */
     PARSE_LINKS,   /* its links: parse_links.h */
     PARSE_TEXT,    /* its text: parse_text.h */
+    PARSE_LINES,   /* its lines: parse_lines.h */
     PARSE_SITEMAP, /* what a site lists: crawl/engine/parse_sitemap.h */
     PARSE_NUMBERS_COUNT,
 };

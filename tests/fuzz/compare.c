@@ -4,7 +4,7 @@
  * markup.
  */
 #include "fuzz.h"
-#include "replay/pages/pages_content.h"
+#include "parse/parse_lines.h"
 #include "replay/pages/pages_diff.h"
 #include "replay/site/sheet.h"
 
@@ -42,7 +42,7 @@ static void compare(struct bytes a, struct bytes b) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    struct bytes input = bytes_of(data, size < PAGES_CONTENT_SIZE_MAX ? size : PAGES_CONTENT_SIZE_MAX);
+    struct bytes input = bytes_of(data, size < PARSE_LINES_SIZE_MAX ? size : PARSE_LINES_SIZE_MAX);
     size_t middle = bytes_find_byte(input, 0);
     struct bytes a = bytes_slice(input, 0, middle);
     struct bytes b = bytes_skip(input, middle < input.size ? middle + 1 : middle);
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     compare(a, b);
     buf_init(&a_lines, OUT_SIZE_MAX);
     buf_init(&b_lines, OUT_SIZE_MAX);
-    ASSERT(pages_put_lines(&a_lines, a) == ERR_OK && pages_put_lines(&b_lines, b) == ERR_OK);
+    ASSERT(parse_lines_put(&a_lines, a) == ERR_OK && parse_lines_put(&b_lines, b) == ERR_OK);
     compare(buf_bytes(&a_lines), buf_bytes(&b_lines));
     buf_done(&a_lines);
     buf_done(&b_lines);

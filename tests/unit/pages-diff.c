@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "base/prng.h"
-#include "replay/pages/pages_content.h"
+#include "parse/parse_lines.h"
 #include "unit.h"
 
 /* "=one -two +TWO": what the diff says, a line each. */
@@ -161,7 +161,7 @@ static void a_page_is_read_line_by_line(void **state) {
     (void)state;
     struct buf out;
     buf_init(&out, 4096);
-    enum err err = pages_put_lines(
+    enum err err = parse_lines_put(
         &out,
         BYTES("<!doctype html><title>A &amp; B</title><style>p{}</style><h1>Big\n <b>bold</b>,\n text</h1>"
               "<script>var x = '<p>no</p>'</script><p>one<br>two<ul><li>three <a>link</a><li>four</ul>"

@@ -277,6 +277,10 @@ struct parsers *archive_parsers(const struct archive *archive) {
     return archive->parsers;
 }
 
+struct parsers *archive_reader_parsers(const struct archive_reader *reader) {
+    return reader->archive->parsers;
+}
+
 struct parsers *archive_short_parsers(const struct archive *archive) {
     return archive->parses_short ? archive->parsers : NULL;
 }

@@ -78,6 +78,7 @@ bool archive_reader_hold(struct archive_reader *reader) MUST_CHECK;
 void archive_reader_set_brief(struct archive_reader *reader, bool is_brief);
 
 struct instance_session *archive_reader_session(struct archive_reader *reader);
+struct parsers *archive_reader_parsers(const struct archive_reader *reader); /* of its archive */
 
 /* Who could hold what the reader looked for and did not answer (store/instance/absent.h), since it began. */
 const struct absent *archive_reader_absent(const struct archive_reader *reader);

@@ -1,5 +1,6 @@
 #include "base/hex.h"
 #include "base/utc.h"
+#include "parse/parse_lines.h"
 #include "replay/pages/pages_content.h"
 #include "replay/pages/pages_diff.h"
 #include "replay/pages/pages_kit.h"
@@ -25,22 +26,26 @@ struct comparison {
 
 /* ---- reading ---- */
 
-static enum err compare_read_text(struct version *version, const struct pages_content *content,
-                                  enum pages_view view) {
-    struct buf utf8;
-    version->is_html = pages_content_is_html(content);
-    version->is_text = pages_content_is_text(content);
-    version->is_cut = content->is_cut;
+static enum err compare_read_text(struct version *version, struct archive_reader *reader,
+                                  const struct archive_record *record, enum pages_view view,
+                                  struct err_detail *detail) {
+    struct buf params;
+    version->is_html = pages_content_is_html(record);
+    version->is_text = pages_content_is_text(record);
     if (!version->is_text) {
         return ERR_OK;
     }
-    if (!version->is_html || view == PAGES_VIEW_SOURCE) {
-        return pages_content_put_utf8(content, &version->text);
+    struct parse_lines_params lines = {.head = pages_content_head(record),
+                                       .content_type = record->content_type,
+                                       .is_html = version->is_html,
+                                       .wants_lines = view != PAGES_VIEW_SOURCE};
+    buf_init(&params, PARSE_PARAMS_SIZE_MAX);
+    enum err err = parse_lines_params(&params, &lines);
+    if (err == ERR_OK) {
+        err = pages_content_parse(reader, record, &parse_lines, buf_bytes(&params), &version->text,
+                                  &version->is_cut, detail);
     }
-    buf_init(&utf8, 4 * PAGES_CONTENT_SIZE_MAX);
-    enum err err = pages_content_put_utf8(content, &utf8);
-    err = err == ERR_OK ? pages_put_lines(&version->text, buf_bytes(&utf8)) : err;
-    buf_done(&utf8);
+    buf_done(&params);
     return err;
 }
 
@@ -62,16 +67,17 @@ static enum err compare_read_version(void *context, const struct capture *captur
                                      struct err_detail *detail) {
     struct reading *reading = context;
     struct version *version = reading->version;
-    struct pages_content content;
-    enum err err = pages_content_read(&content, reading->reader, capture, detail);
+    struct archive_record record;
+    enum err err = archive_open(reading->reader, capture, &record, detail);
     if (err != ERR_OK) {
         return err;
     }
     version->capture = *capture;
-    version->size = content.record.block.size;
+    version->size = record.block.size;
     err = archive_keep(&version->kept, &version->capture);
-    err = err == ERR_OK ? compare_read_text(version, &content, reading->target->view) : err;
-    pages_content_done(&content);
+    if (err == ERR_OK) {
+        err = compare_read_text(version, reading->reader, &record, reading->target->view, detail);
+    }
     return err == ERR_OK
                ? archive_neighbours(reading->reader, capture->surt, capture->time_us, &version->neighbours)
                : err;
@@ -252,7 +258,7 @@ static void comparison_init(struct comparison *comparison, enum pages_view view)
     for (size_t i = 0; i < 2; i++) {
         buf_init(&comparison->versions[i].kept,
                  INDEX_SURT_SIZE_MAX + INDEX_URL_SIZE_MAX + INDEX_MIME_SIZE_MAX);
-        buf_init(&comparison->versions[i].text, 8 * PAGES_CONTENT_SIZE_MAX);
+        buf_init(&comparison->versions[i].text, 8 * PARSE_LINES_SIZE_MAX);
     }
 }
 

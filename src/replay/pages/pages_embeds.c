@@ -1,15 +1,21 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "parse/parse_links.h"
 #include "replay/pages/pages_content.h"
 #include "replay/pages/pages_kit.h"
-#include "web/html/links.h"
 
 /*
  * The parts of a page (images, styles, scripts, frames) and when each was captured: what a banner tells of
  * the dates that are mixed in one page. Parts of parts, as the fonts of a style sheet, are not followed.
  */
-enum { PARTS_MAX = 500, PARTS_TEXT_MAX = 1 << 20, SECOND_US = 1000000 };
+enum {
+    PARTS_MAX = 500,
+    PARTS_TEXT_MAX = 1 << 20,
+    DOCUMENT_SIZE_MAX = 1 << 20,
+    FOUND_SIZE_MAX = 4 << 20,
+    SECOND_US = 1000000
+};
 
 struct embeds {
     struct buf urls; /* each ended by a zero byte */
@@ -17,15 +23,11 @@ struct embeds {
     bool is_cut;
 };
 
-static void on_link(void *context, const struct link *link) {
-    struct embeds *embeds = context;
-    if (link->kind != LINK_EMBED || embeds->is_cut) {
-        return;
-    }
+static void embeds_add(struct embeds *embeds, struct bytes href) {
     size_t start = embeds->urls.size;
     embeds->is_cut = embeds->count == PARTS_MAX;
     if (!embeds->is_cut) {
-        buf_put(&embeds->urls, link->href);
+        buf_put(&embeds->urls, href);
         embeds->is_cut = buf_put_byte(&embeds->urls, 0) != ERR_OK;
     }
     if (embeds->is_cut) {
@@ -35,26 +37,43 @@ static void on_link(void *context, const struct link *link) {
     }
 }
 
+/* What a parser says are links; one with a zero byte would be two. */
+static void embeds_take(struct embeds *embeds, struct bytes found) {
+    enum link_kind kind;
+    struct bytes href;
+    while (!embeds->is_cut && parse_links_read(&found, &kind, &href)) {
+        if (kind == LINK_EMBED && bytes_find_byte(href, 0) == href.size) {
+            embeds_add(embeds, href);
+        }
+    }
+}
+
 static enum err find_embeds(struct embeds *embeds, struct archive_reader *reader,
                             const struct capture *capture, struct err_detail *detail) {
-    struct pages_content content;
-    struct links *links = links_new();
-    struct url base;
-    url_init(&base);
-    enum err err = links == NULL ? ERR_MEMORY : pages_content_read(&content, reader, capture, detail);
+    struct archive_record record;
+    struct buf params;
+    struct buf found;
+    bool is_cut;
+    enum err err = archive_open(reader, capture, &record, detail);
     if (err != ERR_OK) {
-        links_free(links);
-        url_done(&base);
         return err;
     }
-    if (url_parse(&base, capture->url, NULL, NULL) == ERR_OK) {
-        links_start(links, content.record.content_type, &base, NULL, on_link, embeds);
-        err = links_feed(links, buf_bytes(&content.text));
-        err = err == ERR_OK ? links_finish(links) : err;
+    struct parse_links_params links = {.head = pages_content_head(&record),
+                                       .content_type = record.content_type,
+                                       .base = capture->url,
+                                       .size_max = DOCUMENT_SIZE_MAX};
+    buf_init(&params, PARSE_PARAMS_SIZE_MAX);
+    buf_init(&found, FOUND_SIZE_MAX);
+    err = parse_links_params(&params, &links);
+    if (err == ERR_OK) {
+        err = pages_content_parse(reader, &record, &parse_links, buf_bytes(&params), &found, &is_cut, detail);
     }
-    pages_content_done(&content);
-    links_free(links);
-    url_done(&base);
+    if (err == ERR_OK || err == ERR_INVALID) { /* a URL that cannot be parsed has no parts */
+        embeds_take(embeds, buf_bytes(&found));
+        err = ERR_OK;
+    }
+    buf_done(&params);
+    buf_done(&found);
     return err;
 }
 
