@@ -172,8 +172,8 @@ def test_records_that_are_not_indexed_are_spoken_of_and_come_back(mnemon, disk, 
         fill(disk, room_size)
         before = segments(here)
         listed = mnemon("list", "--data", here, "*")
-        assert listed.returncode == 0, (room_size, listed.stderr)
         is_read_only = READ_ONLY in listed.stderr
+        assert listed.returncode == (1 if is_read_only else 0), (room_size, listed.stderr)
         outcomes.add(is_read_only)
         if is_read_only:
             assert re.search(r"; \d+ bytes at the end of its segments are not indexed yet and not shown", listed.stderr)
