@@ -642,7 +642,7 @@ def test_a_volume_that_is_down_is_told(mnemon, tmp_path):
     answers = [node.get(web("20260102030404", f"http://a.example/{number}", "im_")) for number in range(12)]
     assert {answer.status for answer in answers} == {200, 503}
     down = next(answer for answer in answers if answer.status == 503)
-    assert down["Retry-After"] and "cannot be reached" in down.text
+    assert down["Retry-After"] and "volume 1 did not answer" in down.text and down["X-Mnemon-Partial"] == "volume 1"
     node.stop()
 
 
