@@ -1,38 +1,40 @@
 #include "base/sha256.h"
 
-#include <openssl/evp.h>
+/*
+ * The functions of the algorithm itself: the same code as behind EVP, which takes memory at every start.
+ * OpenSSL 3 would rather have EVP used, for a choice of providers that an archive of SHA-256 does not have.
+ */
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
+
+_Static_assert(sizeof(SHA256_CTX) <= sizeof(struct sha256), "the context of OpenSSL has room");
+
+static SHA256_CTX *sha256_context(struct sha256 *sha256) {
+    return (SHA256_CTX *)sha256->context;
+}
 
 enum err sha256_init(struct sha256 *sha256) {
-    sha256->context = EVP_MD_CTX_new();
-    if (sha256->context == NULL) {
-        return ERR_MEMORY;
-    }
-    /* Names the algorithm once; sha256_start() then reuses it without looking it up. */
-    if (EVP_DigestInit_ex(sha256->context, EVP_sha256(), NULL) != 1) {
-        sha256_done(sha256);
-        return ERR_MEMORY;
-    }
+    sha256_start(sha256);
     return ERR_OK;
 }
 
 void sha256_done(struct sha256 *sha256) {
-    EVP_MD_CTX_free(sha256->context);
-    sha256->context = NULL;
+    *sha256 = (struct sha256){0};
 }
 
-/* With a sound context and SHA-256 none of these can fail; a failure would be a wrong digest, so stop. */
+/* None of these can fail; a failure would be a wrong digest, so stop. */
 void sha256_start(struct sha256 *sha256) {
-    int ok = EVP_DigestInit_ex(sha256->context, NULL, NULL);
+    int ok = SHA256_Init(sha256_context(sha256));
     ASSERT(ok == 1);
 }
 
 void sha256_update(struct sha256 *sha256, struct bytes bytes) {
-    int ok = EVP_DigestUpdate(sha256->context, bytes.data, bytes.size);
+    int ok = SHA256_Update(sha256_context(sha256), bytes.data, bytes.size);
     ASSERT(ok == 1);
 }
 
 void sha256_finish(struct sha256 *sha256, uint8_t out[SHA256_SIZE]) {
-    int ok = EVP_DigestFinal_ex(sha256->context, out, NULL);
+    int ok = SHA256_Final(out, sha256_context(sha256));
     ASSERT(ok == 1);
 }
 

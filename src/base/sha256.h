@@ -2,7 +2,8 @@
  * sha256 - the digest of the whole archive: documents, ring positions, manifests. OpenSSL's, which uses the
  * CPU's instructions.
  *
- * A struct sha256 holds one context of OpenSSL's heap; start again as often as needed without allocating.
+ * Nothing is allocated and, once initialized, nothing can fail: a digest that may be missing would have to be
+ * checked for in every place that identifies something by it.
  */
 #ifndef MNEMON_BASE_SHA256_H
 #define MNEMON_BASE_SHA256_H
@@ -13,7 +14,7 @@
 enum { SHA256_SIZE = 32 };
 
 struct sha256 {
-    struct evp_md_ctx_st *context;
+    uint64_t context[14]; /* as large as OpenSSL's */
 };
 
 enum err sha256_init(struct sha256 *sha256) MUST_CHECK;

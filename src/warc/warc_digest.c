@@ -1,21 +1,44 @@
 #include "warc/warc_digest.h"
 
-#include <openssl/evp.h>
+/* As in base/sha256.c: EVP would take memory at every start. */
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/md5.h>
+#include <openssl/sha.h>
 
 #include "base/base32.h"
 #include "base/hex.h"
 
 enum { NAME_SIZE_MAX = 16 };
 
+/* The functions of an algorithm with its context as plain memory. A macro: the types of OpenSSL differ. */
+#define DIGEST_FUNCTIONS(name, prefix, context_type)                                                 \
+    _Static_assert(sizeof(context_type) <= sizeof(((struct warc_hash *)0)->context), "it has room"); \
+    static int digest_##name##_start(void *context) {                                                \
+        return prefix##_Init(context);                                                               \
+    }                                                                                                \
+    static int digest_##name##_update(void *context, const void *data, size_t size) {                \
+        return prefix##_Update(context, data, size);                                                 \
+    }                                                                                                \
+    static int digest_##name##_finish(uint8_t *out, void *context) {                                 \
+        return prefix##_Final(out, context);                                                         \
+    }
+
+DIGEST_FUNCTIONS(md5, MD5, MD5_CTX)
+DIGEST_FUNCTIONS(sha1, SHA1, SHA_CTX)
+DIGEST_FUNCTIONS(sha256, SHA256, SHA256_CTX)
+DIGEST_FUNCTIONS(sha512, SHA512, SHA512_CTX)
+
 static const struct {
     const char *name;
     size_t size;
-    const EVP_MD *(*method)(void);
+    int (*start)(void *context);
+    int (*update)(void *context, const void *data, size_t size);
+    int (*finish)(uint8_t *out, void *context);
 } algorithms[] = {
-    [WARC_DIGEST_MD5] = {"md5", 16, EVP_md5},
-    [WARC_DIGEST_SHA1] = {"sha1", 20, EVP_sha1},
-    [WARC_DIGEST_SHA256] = {"sha256", 32, EVP_sha256},
-    [WARC_DIGEST_SHA512] = {"sha512", 64, EVP_sha512},
+    [WARC_DIGEST_MD5] = {"md5", 16, digest_md5_start, digest_md5_update, digest_md5_finish},
+    [WARC_DIGEST_SHA1] = {"sha1", 20, digest_sha1_start, digest_sha1_update, digest_sha1_finish},
+    [WARC_DIGEST_SHA256] = {"sha256", 32, digest_sha256_start, digest_sha256_update, digest_sha256_finish},
+    [WARC_DIGEST_SHA512] = {"sha512", 64, digest_sha512_start, digest_sha512_update, digest_sha512_finish},
 };
 
 /* "SHA-256" is "sha256". */
@@ -101,30 +124,29 @@ bool warc_digest_equal(const struct warc_digest *a, const struct warc_digest *b)
 }
 
 enum err warc_hash_init(struct warc_hash *hash) {
-    *hash = (struct warc_hash){.context = EVP_MD_CTX_new()};
-    return hash->context == NULL ? ERR_MEMORY : ERR_OK;
+    *hash = (struct warc_hash){0};
+    return ERR_OK;
 }
 
 void warc_hash_done(struct warc_hash *hash) {
-    EVP_MD_CTX_free(hash->context);
-    hash->context = NULL;
+    *hash = (struct warc_hash){0};
 }
 
-/* None of these fails with a sound context; a failure would be a wrong digest, so stop. */
+/* None of these can fail; a failure would be a wrong digest, so stop. */
 void warc_hash_start(struct warc_hash *hash, enum warc_digest_algorithm algorithm) {
-    int ok = EVP_DigestInit_ex(hash->context, algorithms[algorithm].method(), NULL);
+    int ok = algorithms[algorithm].start(hash->context);
     ASSERT(ok == 1);
     hash->algorithm = algorithm;
 }
 
 void warc_hash_update(struct warc_hash *hash, struct bytes bytes) {
-    int ok = EVP_DigestUpdate(hash->context, bytes.data, bytes.size);
+    int ok = algorithms[hash->algorithm].update(hash->context, bytes.data, bytes.size);
     ASSERT(ok == 1);
 }
 
 void warc_hash_finish(struct warc_hash *hash, struct warc_digest *ret_digest) {
     ret_digest->algorithm = hash->algorithm;
     ret_digest->size = algorithms[hash->algorithm].size;
-    int ok = EVP_DigestFinal_ex(hash->context, ret_digest->value, NULL);
+    int ok = algorithms[hash->algorithm].finish(ret_digest->value, hash->context);
     ASSERT(ok == 1);
 }

@@ -34,9 +34,9 @@ enum err warc_digest_parse(struct warc_digest *digest, struct bytes text,
 
 bool warc_digest_equal(const struct warc_digest *a, const struct warc_digest *b);
 
-/* Hashing with one of OpenSSL's contexts, which is used again and again. */
+/* Hashing by OpenSSL, on memory of its own: once initialized, nothing can fail, as in base/sha256.h. */
 struct warc_hash {
-    struct evp_md_ctx_st *context;
+    uint64_t context[27]; /* as large as OpenSSL's largest */
     enum warc_digest_algorithm algorithm;
 };
 

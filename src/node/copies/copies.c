@@ -25,9 +25,7 @@ enum err copies_reader_init(struct copies_reader *reader, struct instance *insta
 
 void copies_reader_done(struct copies_reader *reader) {
     instance_session_free(reader->session);
-    if (reader->sha256.context != NULL) {
-        sha256_done(&reader->sha256);
-    }
+    sha256_done(&reader->sha256);
     buf_done(&reader->surt);
     buf_done(&reader->url);
     buf_done(&reader->bounds);

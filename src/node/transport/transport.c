@@ -309,9 +309,7 @@ void transport_free(struct transport *transport) {
     map_done(&transport->admitted);
     free(transport->actions);
     free(transport->memory);
-    if (transport->sha256.context != NULL) {
-        sha256_done(&transport->sha256);
-    }
+    sha256_done(&transport->sha256);
     sodium_memzero(transport->token_seed, sizeof transport->token_seed);
     identity_done(&transport->identity);
     buf_done(&transport->text);

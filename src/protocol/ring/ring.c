@@ -89,7 +89,7 @@ enum err ring_new(const struct ring_config *given, struct ring **ret_ring) {
 }
 
 void ring_free(struct ring *ring) {
-    if (ring != NULL && ring->sha256.context != NULL) {
+    if (ring != NULL) {
         sha256_done(&ring->sha256);
     }
     arena_free(ring);

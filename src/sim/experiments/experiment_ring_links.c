@@ -436,9 +436,7 @@ static enum err world_init(struct links_world *world, const struct experiment_ar
 static void world_done(struct links_world *world) {
     sim_free(world->sim);
     links_code_free(world->code);
-    if (world->sha256.context != NULL) {
-        sha256_done(&world->sha256);
-    }
+    sha256_done(&world->sha256);
     urls_done(&world->urls);
     free(world->places);
     free(world->links);

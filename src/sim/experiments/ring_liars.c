@@ -25,9 +25,7 @@ enum err ring_liars_init(struct ring_liars *liars, const struct ring_config *con
 }
 
 void ring_liars_done(struct ring_liars *liars) {
-    if (liars->sha256.context != NULL) {
-        sha256_done(&liars->sha256);
-    }
+    sha256_done(&liars->sha256);
     free(liars->said.actions);
     free(liars->said.memory);
     free(liars->heard);

@@ -253,9 +253,7 @@ void keyset_close(struct keyset *keyset) {
         keyset_unload(keyset);
         kv_free(keyset->kv);
     }
-    if (keyset->sha256.context != NULL) {
-        sha256_done(&keyset->sha256);
-    }
+    sha256_done(&keyset->sha256);
     kv_batch_done(&keyset->writes);
     buf_done(&keyset->values);
     buf_done(&keyset->entry);
