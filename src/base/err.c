@@ -31,6 +31,8 @@ static const struct {
     [-ERR_CORRUPT] = {"corrupt", "stored data is damaged"},
     [-ERR_MISMATCH] = {"mismatch", "not what was expected"},
     [-ERR_SYSTEM] = {"system", "the operating system reported an error"},
+    [-ERR_FILES] = {"files", "too many open files"},
+    [-ERR_THREADS] = {"threads", "the system starts no more threads"},
 };
 
 static bool err_is_known(enum err err) {
@@ -82,9 +84,10 @@ enum err err_from_errno(int number) {
     case ENOSPC:
     case EDQUOT:
         return ERR_NO_SPACE;
-    case EFBIG:
     case EMFILE:
     case ENFILE:
+        return ERR_FILES;
+    case EFBIG:
     case ENAMETOOLONG:
         return ERR_LIMIT;
     default:

@@ -36,6 +36,9 @@ enum err {
     ERR_CORRUPT = -17,     /* stored bytes that fail their check */
     ERR_MISMATCH = -18,    /* sound, but not what was expected (digest, version, signature) */
     ERR_SYSTEM = -19,      /* any other failure of the operating system */
+    ERR_FILES = -20,       /* the process, or the system, has too many files open */
+    ERR_THREADS = -21,     /* the system starts no more threads */
+    ERR_LAST = ERR_THREADS,
 };
 
 enum { ERR_TEXT_SIZE_MAX = 256 };

@@ -210,7 +210,7 @@ static void file_show_progress(struct import_job *job) {
 
 /* Name the damage and go on behind it. False if there is nothing behind it, or the file cannot be read. */
 static bool pass_damage(struct import_job *job, enum err err, struct err_detail *detail) {
-    bool can_go_on = err != ERR_IO && err != ERR_MEMORY && err != ERR_SYSTEM;
+    bool can_go_on = err != ERR_IO && err != ERR_MEMORY && err != ERR_FILES && err != ERR_SYSTEM;
     if (!job->is_second_pass) {
         import_count(job, &job->import->tally.damaged_count);
         import_report(job, detail->offset, "%s", err_detail_text(detail, err));

@@ -165,9 +165,9 @@ static void *loop_run(void *context) {
 enum err loop_start(struct loop *loop, const char *name, enum priority priority) {
     ASSERT(!loop->has_thread);
     loop->priority = priority;
-    int number = thread_start(&loop->thread, name, loop_run, loop);
-    loop->has_thread = number == 0;
-    return number == 0 ? ERR_OK : err_from_errno(number);
+    enum err err = thread_start(&loop->thread, name, loop_run, loop);
+    loop->has_thread = err == ERR_OK;
+    return err;
 }
 
 bool loop_is_here(struct loop *loop) {

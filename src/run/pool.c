@@ -35,10 +35,10 @@ static struct pool_job *pool_take(struct pool *pool) {
 static void *pool_run(void *context);
 
 /* With the lock. */
-static int pool_add_thread(struct pool *pool) {
-    int number = thread_start(&pool->threads[pool->threads_count], pool->config.name, pool_run, pool);
-    pool->threads_count += number == 0;
-    return number;
+static enum err pool_add_thread(struct pool *pool) {
+    enum err err = thread_start(&pool->threads[pool->threads_count], pool->config.name, pool_run, pool);
+    pool->threads_count += err == ERR_OK;
+    return err;
 }
 
 static void pool_run_job(struct pool_job *job, size_t seat) {
@@ -110,13 +110,12 @@ enum err pool_start(struct pool *pool, const struct pool_config *config) {
     pthread_cond_init(&pool->has_work, NULL);
     pthread_cond_init(&pool->has_changed, NULL);
     pthread_mutex_lock(&pool->lock);
-    int number = pool_add_thread(pool);
+    enum err err = pool_add_thread(pool);
     pthread_mutex_unlock(&pool->lock);
-    if (number != 0) {
+    if (err != ERR_OK) {
         pool_stop(pool);
-        return err_from_errno(number);
     }
-    return ERR_OK;
+    return err;
 }
 
 /* The lock stays: those who submit from other threads may still come, in vain. */

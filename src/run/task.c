@@ -36,9 +36,9 @@ enum err task_start(struct task *task, const char *name, enum priority priority,
     task->run = run; /* the rest stays: it may have been poked before */
     task->context = context;
     task->priority = priority;
-    int number = thread_start(&task->thread, name, task_run, task);
-    task->has_thread = number == 0;
-    return number == 0 ? ERR_OK : err_from_errno(number);
+    enum err err = thread_start(&task->thread, name, task_run, task);
+    task->has_thread = err == ERR_OK;
+    return err;
 }
 
 void task_poke(struct task *task) {

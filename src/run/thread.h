@@ -6,13 +6,15 @@
 
 #include <pthread.h>
 
+#include "base/err.h"
+
 enum { THREAD_NAME_MAX = 15 }; /* bytes, without the zero: what Linux keeps of it */
 
 /*
  * Start a thread, to be joined. What it starts by itself inherits the name, so threads of libraries are seen
- * with who uses them. Returns 0, or the error as pthread_create() gives it; *ret_thread is set on success
- * only.
+ * with who uses them. ERR_THREADS; *ret_thread is set on success only.
  */
-int thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *context), void *context);
+enum err thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *context),
+                      void *context) MUST_CHECK;
 
 #endif

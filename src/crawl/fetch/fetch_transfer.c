@@ -46,7 +46,7 @@ static enum err err_from_socket(int number) {
         return ERR_TIMEOUT;
     case EMFILE:
     case ENFILE:
-        return ERR_LIMIT;
+        return ERR_FILES;
     case ENOMEM:
     case ENOBUFS:
         return ERR_MEMORY;

@@ -196,6 +196,8 @@ unsigned http_status(enum err err) {
         [-ERR_TIMEOUT] = STATUS_LATE_GATEWAY,
         [-ERR_NO_SPACE] = STATUS_NO_SPACE,
         [-ERR_SYSTEM] = STATUS_INTERNAL,
+        [-ERR_FILES] = STATUS_UNAVAILABLE,
+        [-ERR_THREADS] = STATUS_UNAVAILABLE,
     };
     size_t index = (size_t)-err;
     bool is_stated = index < sizeof statuses / sizeof *statuses && statuses[index] != 0;

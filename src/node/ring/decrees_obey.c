@@ -291,7 +291,7 @@ static void remove_rules(const char *directory, const struct order *orders, size
 
 /* Is it this node's trouble, which may pass, rather than the decree's? */
 static bool is_own_trouble(enum err err) {
-    return err == ERR_NO_SPACE || err == ERR_IO || err == ERR_SYSTEM || err == ERR_MEMORY;
+    return err == ERR_NO_SPACE || err == ERR_IO || err == ERR_SYSTEM || err == ERR_MEMORY || err == ERR_FILES;
 }
 
 static void obey_order(struct decrees *decrees, struct order *order, bool *ret_is_changed) {

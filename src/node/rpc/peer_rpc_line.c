@@ -184,7 +184,7 @@ static bool take_message(struct peer_rpc_line *line, struct wire_reader *head, s
         line_on_answer(line, number, ERR_OK, contents);
         return true;
     default:
-        line_on_answer(line, number, code > 0 && code <= -ERR_SYSTEM ? (enum err) - code : ERR_REFUSED,
+        line_on_answer(line, number, code > 0 && code <= -ERR_LAST ? (enum err) - code : ERR_REFUSED,
                        contents);
         return true;
     }

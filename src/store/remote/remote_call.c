@@ -239,7 +239,7 @@ static enum err err_of_curl(CURLcode code) {
 }
 
 static enum err err_of_name(const char *name) {
-    for (int err = ERR_MEMORY; err >= ERR_SYSTEM; err--) {
+    for (int err = ERR_MEMORY; err >= ERR_LAST; err--) {
         if (strcmp(err_name((enum err)err), name) == 0) {
             return (enum err)err;
         }

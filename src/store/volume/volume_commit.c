@@ -575,11 +575,9 @@ static void *commit_run_committer(void *context) {
 }
 
 enum err volume_start_committer(struct volume *volume) {
-    if (thread_start(&volume->committer, "committer", commit_run_committer, volume) != 0) {
-        return ERR_SYSTEM;
-    }
-    volume->has_committer = true;
-    return ERR_OK;
+    enum err err = thread_start(&volume->committer, "committer", commit_run_committer, volume);
+    volume->has_committer = err == ERR_OK;
+    return err;
 }
 
 void volume_stop_committer(struct volume *volume) {
