@@ -225,15 +225,12 @@ static enum err commit_group(struct volume *volume, struct volume_item *group, s
 
 /* ---- the queue ---- */
 
-/* A free item or a new one; NULL if the limit is reached. With the lock. */
+/* A free item or a new one. With the lock. */
 static struct volume_item *commit_find_item(struct volume *volume) {
     struct volume_item *item = volume->free_items;
     if (item != NULL) {
         volume->free_items = item->next;
         return item;
-    }
-    if (volume->items_count == VOLUME_QUEUE_COUNT_MAX) {
-        return NULL;
     }
     item = calloc(1, sizeof *item);
     if (item != NULL) {
@@ -242,6 +239,12 @@ static struct volume_item *commit_find_item(struct volume *volume) {
         volume->items_count++;
     }
     return item;
+}
+
+/* With the lock. */
+static bool commit_has_room(const struct volume *volume) {
+    return volume->queue_size <= VOLUME_QUEUE_SIZE_MAX &&
+           (volume->free_items != NULL || volume->items_count < VOLUME_QUEUE_COUNT_MAX);
 }
 
 /* How many items are compressed for the segment and not yet committed. With the lock. */
@@ -254,11 +257,15 @@ enum err volume_refuses(const struct volume *volume, struct err_detail *detail) 
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
 }
 
-struct volume_item *volume_take_item(struct volume *volume) {
+enum err volume_take_item(struct volume *volume, struct volume_item **ret_item, struct err_detail *detail) {
     pthread_mutex_lock(&volume->lock);
-    struct volume_item *item = NULL;
-    while (volume->queue_size > VOLUME_QUEUE_SIZE_MAX || (item = commit_find_item(volume)) == NULL) {
+    while (!commit_has_room(volume)) {
         pthread_cond_wait(&volume->has_room, &volume->lock);
+    }
+    struct volume_item *item = commit_find_item(volume);
+    if (item == NULL) {
+        pthread_mutex_unlock(&volume->lock); /* not to be waited for: there may be no item that comes back */
+        return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
     }
     item->next = NULL;
     item->segment = volume->encoding;
@@ -268,7 +275,8 @@ struct volume_item *volume_take_item(struct volume *volume) {
     volume->items_taken_count++;
     *commit_taken_count(volume, item->segment) += 1;
     pthread_mutex_unlock(&volume->lock);
-    return item;
+    *ret_item = item;
+    return ERR_OK;
 }
 
 static void commit_destroy_items(struct volume_item *items) {

@@ -42,7 +42,11 @@ static enum err mend_prepare_removal(struct volume_writer *writer, const struct 
     if (err != ERR_OK) {
         return err_set(detail, err, err == ERR_NOT_FOUND ? "there is no such capture" : "%s", err_text(err));
     }
-    struct volume_item *item = volume_take_item(volume);
+    struct volume_item *item;
+    err = volume_take_item(volume, &item, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
     err = volume_encode_removal(writer, capture, item, detail);
     if (err != ERR_OK) {
         volume_free_item(volume, item);
@@ -164,9 +168,13 @@ static enum err mend_repair_once(struct volume_writer *writer, const struct key 
                                  struct err_detail *detail) {
     struct volume *volume = writer->volume;
     struct volume_plan plan;
-    struct volume_item *item = volume_take_item(volume);
+    struct volume_item *item;
+    enum err err = volume_take_item(volume, &item, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
     *ret_is_needed = false;
-    enum err err = mend_plan_repair(writer, key, &document, is_elsewhere, &plan, ret_is_needed, detail);
+    err = mend_plan_repair(writer, key, &document, is_elsewhere, &plan, ret_is_needed, detail);
     if (err == ERR_OK && *ret_is_needed) {
         err = volume_encode(writer, &plan, item, detail);
     }

@@ -207,8 +207,9 @@ void volume_roll(struct volume *volume);
 /* The error with which a volume that is open for reading only refuses all writers; else ERR_OK. */
 enum err volume_refuses(const struct volume *volume, struct err_detail *detail) MUST_CHECK;
 
-/* Wait for a free item; it is taken for volume->encoding. */
-struct volume_item *volume_take_item(struct volume *volume);
+/* Wait for a free item; it is taken for volume->encoding. ERR_MEMORY. */
+enum err volume_take_item(struct volume *volume, struct volume_item **ret_item,
+                          struct err_detail *detail) MUST_CHECK;
 void volume_queue_item(struct volume *volume, struct volume_item *item);
 
 /* Back without having been queued, or after its outcome was read. */

@@ -232,7 +232,11 @@ static enum err writer_prepare(struct volume_writer *writer, const struct docume
     if (err != ERR_OK) {
         return err;
     }
-    struct volume_item *item = volume_take_item(writer->volume);
+    struct volume_item *item;
+    err = volume_take_item(writer->volume, &item, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
     err = writer_fill(writer, document, mode, item, detail);
     if (err == ERR_CORRUPT && document->is_body_left_out) {
         err = ERR_NOT_FOUND; /* what it would be a duplicate of is damaged: bring the body */
@@ -303,7 +307,11 @@ static enum err writer_prepare_deletion(struct volume_writer *writer, const stru
     if (err != ERR_OK) {
         return err_set(detail, err, "%s", err_text(err));
     }
-    struct volume_item *item = volume_take_item(volume);
+    struct volume_item *item;
+    err = volume_take_item(volume, &item, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
     err = volume_encode_deletion(writer, key, item, detail);
     if (err != ERR_OK) {
         volume_free_item(volume, item);
