@@ -147,8 +147,12 @@ static enum err warc_read_line(struct warc_reader *reader, size_t *ret_size, str
         size_t taken = newline < ready.size ? newline + 1 : ready.size;
         err = buf_put(&reader->head, bytes_slice(ready, 0, taken));
         if (err != ERR_OK) {
-            err_set_at(detail, err, (size_t)reader->record.offset, "the header is longer than %d bytes",
-                       WARC_RECORD_HEAD_SIZE_MAX);
+            if (err == ERR_LIMIT) {
+                err_set_at(detail, err, (size_t)reader->record.offset, "the header is longer than %d bytes",
+                           WARC_RECORD_HEAD_SIZE_MAX);
+            } else {
+                err_set_at(detail, err, (size_t)reader->record.offset, "%s", err_text(err));
+            }
             return stop(reader, err, detail);
         }
         unpack_consume(&reader->unpack, taken);

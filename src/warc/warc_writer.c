@@ -284,9 +284,12 @@ enum err warc_writer_put(struct warc_writer *writer, const struct warc_draft *dr
     struct warc_random random = {.fill = fill_from_writer, .context = writer};
     written.id = draft->id != NULL ? *draft->id : warc_id_make(&random);
     warc_put_head(writer, draft, &written);
-    if (writer->head.err != ERR_OK) {
-        return err_set(detail, writer->head.err, "the header of the record is longer than %d bytes",
+    if (writer->head.err == ERR_LIMIT) {
+        return err_set(detail, ERR_LIMIT, "the header of the record is longer than %d bytes",
                        WARC_RECORD_HEAD_SIZE_MAX);
+    }
+    if (writer->head.err != ERR_OK) {
+        return err_set(detail, writer->head.err, "%s", err_text(writer->head.err));
     }
     err = write_record(writer, draft, &written.length, detail);
     if (err != ERR_OK) {
