@@ -83,18 +83,17 @@ void json_begin_file(struct json *json, FILE *file) {
     json_open(json, NULL);
 }
 
-void json_end(struct json *json) {
+enum err json_end(struct json *json) {
     while (json->depth > 0) {
         json_close(json);
     }
-    if (json->file != NULL) {
-        json_done(json);
-    }
+    return json->file != NULL ? json_done(json) : json->out->err;
 }
 
-void json_done(struct json *json) {
+enum err json_done(struct json *json) {
     ASSERT(json->depth == 0 && json->file != NULL);
     buf_done(&json->lines);
+    return json->lines_err;
 }
 
 /* What stands before a value or a name. */
@@ -155,9 +154,11 @@ void json_close(struct json *json) {
     json->has_before = json->depth > 0;
     json->wants_break = false;
     if (json->depth == 0 && json->file != NULL) {
-        if (buf_put_byte(json->out, '\n') == ERR_OK) {
+        enum err err = buf_put_byte(json->out, '\n');
+        if (err == ERR_OK) {
             fwrite(json->out->data, 1, json->out->size, json->file);
         }
+        json->lines_err = json->lines_err == ERR_OK ? err : json->lines_err;
         buf_clear(json->out);
     }
 }

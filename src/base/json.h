@@ -29,27 +29,33 @@ struct json {
     struct buf *out;
     FILE *file; /* or NULL; then out is lines */
     struct buf lines;
-    uint32_t lists;   /* a bit for each open level, the innermost lowest: is it a list? */
-    uint8_t depth;    /* open brackets */
-    bool is_spaced;   /* {"a": 1, "b": 2}, as other web archives write their indexes; not {"a":1,"b":2} */
-    bool has_before;  /* a value stands before the next one at this level */
-    bool has_name;    /* of the next value */
-    bool wants_break; /* the next value or bracket begins a line */
+    enum err lines_err; /* why one was left out */
+    uint32_t lists;     /* a bit for each open level, the innermost lowest: is it a list? */
+    uint8_t depth;      /* open brackets */
+    bool is_spaced;     /* {"a": 1, "b": 2}, as other web archives write their indexes; not {"a":1,"b":2} */
+    bool has_before;    /* a value stands before the next one at this level */
+    bool has_name;      /* of the next value */
+    bool wants_break;   /* the next value or bracket begins a line */
 };
 
 void json_init(struct json *json, struct buf *out);
 void json_init_spaced(struct json *json, struct buf *out);
 
-/* Whole values go to the file, one a line; the line that fails is left out. To be ended by json_done(). */
+/*
+ * Whole values go to the file, one a line; the line that fails is left out. To be ended by json_done(), which
+ * tells that of the first such line, or ERR_OK. Whether the file takes them is told by ferror().
+ */
 void json_init_file(struct json *json, FILE *file);
-void json_done(struct json *json);
+enum err json_done(struct json *json);
 
-/* All of these at once for a single object: it is opened; all that is open is closed, and a file's json done.
+/*
+ * All of these at once for a single object: it is opened; all that is open is closed, and a file's json done,
+ * whose error is returned; else that of the buffer.
  */
 void json_begin(struct json *json, struct buf *out);
 void json_begin_spaced(struct json *json, struct buf *out);
 void json_begin_file(struct json *json, FILE *file);
-void json_end(struct json *json);
+enum err json_end(struct json *json);
 
 void json_open(struct json *json, const char *name); /* an object */
 void json_open_list(struct json *json, const char *name);

@@ -6,8 +6,13 @@
 
 #include "base/nearest.h"
 
-void cli_write(const struct cli *cli, struct buf *out) {
+void cli_note(struct cli *cli, enum err err) {
+    cli->unsaid = cli->unsaid == ERR_OK ? err : cli->unsaid;
+}
+
+void cli_write(struct cli *cli, struct buf *out) {
     fwrite(out->data, 1, out->size, cli->out);
+    cli_note(cli, out->err);
     buf_done(out);
 }
 

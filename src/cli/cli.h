@@ -31,6 +31,8 @@ struct cli {
     size_t action; /* index into the command's actions, whose name is not among the arguments any more */
     char **arguments;
     size_t arguments_count;
+
+    enum err unsaid; /* why a part of the output was left out: whatever was done, the command then fails */
 };
 
 /* The type of the field in the command's options struct follows each. */
@@ -102,7 +104,10 @@ struct command {
 const struct command *cli_find(const struct cli *cli, const char *name);
 
 /* To cli->out, and the buffer is done. */
-void cli_write(const struct cli *cli, struct buf *out);
+void cli_write(struct cli *cli, struct buf *out);
+
+/* Something that belongs to the output could not be put together: unless it is ERR_OK, the command fails. */
+void cli_note(struct cli *cli, enum err err);
 
 /* A file that is read, or standard input for "-": NULL after the error. To be closed by cli_close_input(). */
 FILE *cli_open_input(const struct cli *cli, const char *path);

@@ -234,7 +234,10 @@ int commands_main(struct cli *cli, int argc, char **argv) {
     int status = dispatch(cli, argc, argv);
     if (fflush(cli->out) != 0 || ferror(cli->out)) {
         /* A reader that has seen enough (head, less) is no failure worth a message. */
-        return errno == EPIPE ? CLI_FAILED : cli_fail(cli, "cannot write the output: %s", strerror(errno));
+        return errno == EPIPE
+                   ? CLI_FAILED
+                   : cli_fail(cli, "cannot write the output: %s", strerror(errno != 0 ? errno : EIO));
     }
-    return status;
+    return cli->unsaid == ERR_OK ? status
+                                 : cli_fail(cli, "cannot print all of it: %s", err_text(cli->unsaid));
 }

@@ -490,7 +490,7 @@ static void print_summary(const struct export *export) {
     }
     absent_put_json(&export->absent, &json);
     json_count(&json, "size", wacz != NULL ? wacz->writer.zip.offset : export->writer.offset);
-    json_end(&json);
+    cli_note(export->cli, json_end(&json));
 }
 
 static int write_output(struct export *export, const struct export_options *options,

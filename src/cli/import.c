@@ -267,9 +267,9 @@ static void finish_import(struct import *import) {
 
 /* ---- the summary ---- */
 
-static void print_json(const struct import_tally *tally, FILE *file) {
+static void print_json(const struct import_tally *tally, struct cli *cli) {
     struct json json;
-    json_begin_file(&json, file);
+    json_begin_file(&json, cli->out);
     JSON_COUNTS(&json, {"captures", tally->captures_count}, {"duplicates", tally->duplicates_count},
                 {"requests", tally->requests_count}, {"present", tally->present_count},
                 {"unresolved", tally->unresolved_count}, {"damaged", tally->damaged_count},
@@ -281,7 +281,7 @@ static void print_json(const struct import_tally *tally, FILE *file) {
             json_count(&json, warc_type_name((enum warc_type)i), tally->skipped_counts[i]);
         }
     }
-    json_end(&json);
+    cli_note(cli, json_end(&json));
 }
 
 /* Counts of nothing are left out, except that of what an import is for. */
@@ -293,7 +293,7 @@ static void import_put_count(struct buf *out, const char *what, const char *name
     }
 }
 
-static void print_text(const struct import_tally *tally, FILE *file) {
+static void print_text(const struct import_tally *tally, struct cli *cli) {
     struct buf out;
     buf_init(&out, 1 << 14);
     import_put_count(&out, "", "captures", tally->captures_count);
@@ -308,13 +308,12 @@ static void print_text(const struct import_tally *tally, FILE *file) {
     for (size_t i = 0; i < IMPORT_TYPES_COUNT; i++) {
         import_put_count(&out, "skipped ", warc_type_name((enum warc_type)i), tally->skipped_counts[i]);
     }
-    fwrite(out.data, 1, out.size, file);
-    buf_done(&out);
+    cli_write(cli, &out);
 }
 
 static int conclude(const struct import *import, bool json) {
     const struct import_tally *tally = &import->tally;
-    (json ? print_json : print_text)(tally, import->cli->out);
+    (json ? print_json : print_text)(tally, import->cli);
     if (import->err != ERR_OK) {
         return cli_fail(
             import->cli,

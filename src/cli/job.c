@@ -115,7 +115,7 @@ static void print_json(struct cli *cli, const char *name, const struct job *job,
     json_text(&json, "scope", job_scopes[job->scope]);
     json_bool(&json, "paused", job->is_paused);
     json_count(&json, "period_seconds", job->period_us / 1000000);
-    json_end(&json);
+    cli_note(cli, json_end(&json));
     free(text);
 }
 

@@ -147,7 +147,7 @@ static int robots_run(struct cli *cli, const void *values) {
         status = print_all(&printer, options, buf_bytes(&text));
     }
     buf_done(&text);
-    json_done(&printer.lines);
+    cli_note(cli, json_done(&printer.lines));
     buf_done(&printer.line);
     url_done(&printer.url);
     url_done(&printer.base);

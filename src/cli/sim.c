@@ -36,7 +36,7 @@ static int list_experiments(struct cli *cli, bool is_json) {
             fprintf(cli->out, "%-22s %s\n", experiments[i].name, experiments[i].summary);
         }
     }
-    json_done(&json);
+    cli_note(cli, json_done(&json));
     return CLI_DONE;
 }
 

@@ -81,7 +81,7 @@ static void show_archive(struct cli *cli, const struct status_options *options) 
         json_begin_file(&json, cli->out);
         json_bool(&json, "running", false);
         JSON_COUNTS(&json, {"captures", captures_count}, {"bytes", size});
-        json_end(&json);
+        cli_note(cli, json_end(&json));
         return;
     }
     buf_init(&line, LINE_SIZE_MAX);

@@ -250,7 +250,7 @@ static void print_stored(const struct putter *putter, const char *name, const st
     json_bool(&line, "duplicate", stored->is_duplicate);
     json_count(&line, "size", stored->document_size);
     json_text(&line, "file", name);
-    json_end(&line);
+    cli_note(putter->cli, json_end(&line));
 }
 
 static int put_document(struct putter *putter, const char *name) {

@@ -81,7 +81,7 @@ static void print_verified(struct cli *cli, bool json, const struct verify_repor
         JSON_COUNTS(&line, {"records", report->records_count}, {"size", report->size},
                     {"damaged", report->damaged_count}, {"lost", report->lost_count},
                     {"captures", report->captures_count});
-        json_end(&line);
+        cli_note(cli, json_end(&line));
         return;
     }
     struct buf line;
@@ -193,7 +193,7 @@ static void print_compacted(struct cli *cli, bool json, const struct compaction 
         JSON_COUNTS(&line, {"segments", report->segments_count}, {"dropped", report->dropped_count},
                     {"kept", report->kept_count}, {"freed", report->freed_size},
                     {"merged", compaction->merged_count});
-        json_end(&line);
+        cli_note(cli, json_end(&line));
         return;
     }
     struct buf line;
@@ -251,7 +251,7 @@ static void print_rebuilt(struct cli *cli, bool json, const struct volume_recove
         JSON_COUNTS(&line, {"records", recovery->records_count}, {"damaged", recovery->damaged_count},
                     {"cut_size", recovery->cut_size}, {"methods", methods_count});
         json_decimal(&line, "seconds", (double)elapsed_us / 1e6, 3);
-        json_end(&line);
+        cli_note(cli, json_end(&line));
         return;
     }
     struct buf out;

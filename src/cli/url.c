@@ -204,7 +204,7 @@ static int url_run(struct cli *cli, const void *values) {
         printer.base = options->base == NULL ? NULL : &base;
         status = print_all(&printer);
     }
-    json_done(&printer.lines);
+    cli_note(cli, json_done(&printer.lines));
     buf_done(&printer.line);
     canon_done(&printer.canon);
     url_done(&printer.url);

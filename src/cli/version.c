@@ -18,7 +18,7 @@ static int version_run(struct cli *cli, const void *values) {
         json_text(&json, "version", MNEMON_VERSION);
         json_text(&json, "compiler", MNEMON_COMPILER);
         json_text(&json, "openssl", openssl);
-        json_end(&json);
+        cli_note(cli, json_end(&json));
     } else {
         fprintf(cli->out, "mnemon %s\nbuilt with %s\n%s\n", MNEMON_VERSION, MNEMON_COMPILER, openssl);
     }
