@@ -203,7 +203,7 @@ static int child_crawls(struct fixture *fixture, struct shared *shared) {
     }
     char text[TEXT_SIZE];
     struct frontier_link seed = page_link(text, 0);
-    frontier_add(fixture->frontier, &seed, 1, NULL);
+    assert_int_equal(frontier_add(fixture->frontier, &seed, 1, NULL), ERR_OK);
     uint32_t visit_at_start = stat_of(fixture).visit;
     bool was_clean = !shared->was_killed;
     shared->was_killed = true;

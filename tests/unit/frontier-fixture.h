@@ -153,7 +153,7 @@ static inline size_t add(struct fixture *fixture, const char *host, const char *
     char text[TEXT_SIZE];
     size_t added_count = 77;
     struct frontier_link link = link_of(text, host, path, priority, depth);
-    frontier_add(fixture->frontier, &link, 1, &added_count);
+    assert_int_equal(frontier_add(fixture->frontier, &link, 1, &added_count), ERR_OK);
     return added_count;
 }
 

@@ -71,7 +71,7 @@ static size_t add_one(struct fixture *fixture, unsigned number, enum route_verdi
     char text[TEXT_SIZE];
     size_t added_count = 0;
     struct frontier_link link = numbered(text, number, verdict, is_outgoing);
-    frontier_add(fixture->frontier, &link, 1, &added_count);
+    assert_int_equal(frontier_add(fixture->frontier, &link, 1, &added_count), ERR_OK);
     return added_count;
 }
 
@@ -144,7 +144,7 @@ static void no_password_goes_out(void **state) {
     open_shared(fixture);
     struct frontier_link link = numbered(text, 5, ROUTE_AWAY, true);
     link.url = BYTES("http://user:secret@a.test/5");
-    frontier_add(fixture->frontier, &link, 1, NULL);
+    assert_int_equal(frontier_add(fixture->frontier, &link, 1, NULL), ERR_OK);
     assert_int_equal(add_one(fixture, 4, ROUTE_AWAY, true), 0);
     assert_int_equal(stat_of(fixture).outgoing_count, 1);
     assert_string_equal(outgoing(fixture, URLS_COUNT, LINKS_MAX, 0, text), "4");

@@ -323,7 +323,7 @@ static void what_is_too_long_is_dropped_and_counted(void **state) {
     };
     size_t count = 0;
     open_frontier(fixture);
-    frontier_add(fixture->frontier, links, 4, &count);
+    assert_int_equal(frontier_add(fixture->frontier, links, 4, &count), ERR_OK);
     assert_int_equal(count, 1);
     assert_int_equal(stat_of(fixture).too_long_count, 3);
     struct frontier_outcome outcome = {

@@ -120,27 +120,30 @@ static bool is_allowed(const struct campaign *campaign, struct bytes url) {
 }
 
 /* The seeds wait from the first visit on; later they are known like all others. */
-void campaign_add_seeds(struct campaign *campaign) {
+enum err campaign_add_seeds(struct campaign *campaign) {
     struct url url;
+    enum err err = ERR_OK;
     url_init(&url);
-    for (size_t i = 0; i < campaign->job.seeds.count; i++) {
-        if (url_parse(&url, campaign->job.seeds.items[i], NULL, NULL) != ERR_OK) {
+    for (size_t i = 0; i < campaign->job.seeds.count && err != ERR_MEMORY; i++) {
+        err = url_parse(&url, campaign->job.seeds.items[i], NULL, NULL);
+        if (err != ERR_OK) {
             continue;
         }
         struct frontier_link link = link_of(&url, 0, FRONTIER_SEED);
         if (is_allowed(campaign, link.url)) {
             campaign_route(campaign, &link);
-            frontier_add(campaign->frontier, &link, 1, NULL);
+            err = frontier_add(campaign->frontier, &link, 1, NULL);
         }
     }
     url_done(&url);
+    return err == ERR_MEMORY ? err : ERR_OK;
 }
 
-void campaign_add_url(struct campaign *campaign, const struct url *url, enum frontier_priority priority) {
+enum err campaign_add_url(struct campaign *campaign, const struct url *url, enum frontier_priority priority) {
     struct frontier_link link = link_of(url, 0, priority);
     campaign_route(campaign, &link);
     link.is_outgoing = campaign->route != NULL && !frontier_knows(campaign->frontier, link.url);
-    frontier_add(campaign->frontier, &link, 1, NULL);
+    return frontier_add(campaign->frontier, &link, 1, NULL);
 }
 
 static const char run_note[] = "run"; /* "visit since": of a run that has not ended yet, and when it began */
@@ -199,12 +202,12 @@ enum err campaign_open_frontier(struct campaign *campaign, const struct frontier
         frontier_stat(campaign->frontier, &stat);
     }
     err = begin_run(campaign, stat.visit, now_us);
+    err = err == ERR_OK ? campaign_add_seeds(campaign) : err;
     if (err != ERR_OK) {
         frontier_close(campaign->frontier);
         campaign->frontier = NULL;
         return err_set(detail, err, "%s: %s", directory, err_text(err));
     }
-    campaign_add_seeds(campaign);
     return ERR_OK;
 }
 

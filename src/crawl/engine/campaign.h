@@ -66,8 +66,8 @@ enum err campaign_open_frontier(struct campaign *campaign, const struct frontier
 void campaign_end_run(struct campaign *campaign);
 
 /* Add the seeds that are ours and not yet known. All nodes have the seeds of a shared job: none is sent to
- * others. */
-void campaign_add_seeds(struct campaign *campaign);
+ * others. ERR_MEMORY. */
+enum err campaign_add_seeds(struct campaign *campaign) MUST_CHECK;
 
 /*
  * All known URLs wait again, or those that are due. Only when the frontier is empty. Visits of a shared job
@@ -76,7 +76,7 @@ void campaign_add_seeds(struct campaign *campaign);
 void campaign_start_visit(struct campaign *campaign, int64_t now_us);
 
 /* What becomes of a link that another node sent. */
-enum campaign_taking { CAMPAIGN_TAKEN, CAMPAIGN_KNOWN, CAMPAIGN_REFUSED, CAMPAIGN_AWAY };
+enum campaign_taking { CAMPAIGN_TAKEN, CAMPAIGN_KNOWN, CAMPAIGN_REFUSED, CAMPAIGN_AWAY, CAMPAIGN_NOT_NOW };
 
 /*
  * A URL that another node found, at that depth: checked as if it had been found here, which cannot be known.
@@ -85,8 +85,9 @@ enum campaign_taking { CAMPAIGN_TAKEN, CAMPAIGN_KNOWN, CAMPAIGN_REFUSED, CAMPAIG
 enum campaign_taking campaign_take_link(struct campaign *campaign, const struct url *url, uint16_t depth,
                                         enum frontier_priority priority, struct frontier_link *ret_link);
 
-/* A URL that somebody named outside of a page, such as a sitemap; others are told too. */
-void campaign_add_url(struct campaign *campaign, const struct url *url, enum frontier_priority priority);
+/* A URL that somebody named outside of a page, such as a sitemap; others are told too. ERR_MEMORY. */
+enum err campaign_add_url(struct campaign *campaign, const struct url *url,
+                          enum frontier_priority priority) MUST_CHECK;
 
 /* Which node fetches the link of a shared job? */
 void campaign_route(const struct campaign *campaign, struct frontier_link *link);

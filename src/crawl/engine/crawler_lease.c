@@ -160,7 +160,8 @@ static bool lease_take_robots(struct crawler *crawler, struct host *host,
         memset(known->digest, 0, PERMIT_DIGEST_SIZE);
     } else if (!is_same) {
         hosts_drop_text(&crawler->hosts, known);
-        crawler_read_robots(crawler, known, robots->text);
+        enum err err = crawler_read_robots(crawler, known, robots->text);
+        (void)err; /* without memory it allows nothing until the next lease */
         memcpy(known->digest, robots->digest, PERMIT_DIGEST_SIZE);
         known->are_sitemaps_named = false;
     }
@@ -174,7 +175,9 @@ static void lease_name_sitemaps(struct crawler *crawler, struct host *host, stru
     }
     known->are_sitemaps_named = true;
     for (struct host_lane *lane = host->lanes; lane != NULL; lane = lane->next) {
-        crawler_name_sitemaps(crawler, lane->campaign, &known->robots);
+        if (crawler_name_sitemaps(crawler, lane->campaign, &known->robots) != ERR_OK) {
+            known->are_sitemaps_named = false;
+        }
     }
 }
 

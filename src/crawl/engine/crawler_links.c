@@ -68,7 +68,9 @@ void crawler_recall(struct crawler *crawler) {
     for (struct campaign *campaign = crawler->campaigns; campaign != NULL; campaign = campaign->next) {
         if (campaign->route != NULL) {
             campaign->has_recalled = true;
-            campaign_add_seeds(campaign);
+            enum err err = campaign_add_seeds(campaign);
+            (void)err; /* those that were ours before are known; without memory, others come with the next
+                          recall */
             frontier_recall(campaign->frontier);
             go_on(crawler, campaign);
         }
@@ -95,7 +97,9 @@ static enum campaign_taking take_link(struct crawler *crawler, struct campaign *
         campaign->tally.traps[reason]++;
         return CAMPAIGN_REFUSED;
     }
-    frontier_add(campaign->frontier, &link, 1, &added_count);
+    if (frontier_add(campaign->frontier, &link, 1, &added_count) != ERR_OK) {
+        return CAMPAIGN_NOT_NOW;
+    }
     return added_count > 0 ? CAMPAIGN_TAKEN : CAMPAIGN_REFUSED;
 }
 
@@ -103,6 +107,7 @@ enum err crawler_take_links(struct crawler *crawler, struct campaign *campaign,
                             const struct frontier_outgoing *links, size_t count,
                             struct crawler_links *ret_outcome) {
     struct crawler_links outcome = {0};
+    bool is_short = false; /* of memory */
     if (frontier_is_disk_behind(campaign->frontier)) {
         return ERR_BUSY;
     }
@@ -112,9 +117,13 @@ enum err crawler_take_links(struct crawler *crawler, struct campaign *campaign,
         outcome.known_count += taking == CAMPAIGN_KNOWN;
         outcome.refused_count += taking == CAMPAIGN_REFUSED;
         outcome.away_count += taking == CAMPAIGN_AWAY;
+        is_short |= taking == CAMPAIGN_NOT_NOW;
     }
     if (outcome.taken_count > 0) {
         go_on(crawler, campaign);
+    }
+    if (is_short) {
+        return ERR_BUSY; /* they come again, and those that were taken are known then */
     }
     *ret_outcome = outcome;
     return ERR_OK;

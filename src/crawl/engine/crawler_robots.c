@@ -35,8 +35,10 @@ enum crawler_permission crawler_ask_robots(struct crawler *crawler, struct host 
 
 /* ---- what an answer means ---- */
 
-void crawler_name_sitemaps(struct crawler *crawler, struct campaign *campaign, const struct robots *robots) {
-    for (uint32_t i = 0; i < robots->sitemaps_count; i++) {
+enum err crawler_name_sitemaps(struct crawler *crawler, struct campaign *campaign,
+                               const struct robots *robots) {
+    enum err err = ERR_OK;
+    for (uint32_t i = 0; i < robots->sitemaps_count && err == ERR_OK; i++) {
         struct url *url = &crawler->url;
         if (campaign->job.skips_sitemaps || url_parse(url, robots_sitemap(robots, i), NULL, NULL) != ERR_OK ||
             !url_is_web(url)) {
@@ -44,32 +46,38 @@ void crawler_name_sitemaps(struct crawler *crawler, struct campaign *campaign, c
         }
         url_remove_userinfo(url);
         campaign_name_sitemap(campaign, url_href(url));
-        campaign_add_url(campaign, url, FRONTIER_SEED);
+        err = campaign_add_url(campaign, url, FRONTIER_SEED);
     }
+    return err;
 }
 
-/* The text of the file: its body without chunks and encodings, as much of it as counts. */
-static void decode(struct fetch_result *result, struct buf *text) {
+/*
+ * The text of the file: its body without chunks and encodings, as much of it as counts. ERR_MEMORY, ERR_IO:
+ * rules may be missing that it has.
+ */
+static enum err decode(struct fetch_result *result, struct buf *text) {
     struct content content;
     struct sink_buf sink;
     struct bytes body;
     sink_buf_init(&sink, text);
-    if (content_init(&content) == ERR_OK && scratch_bytes(&result->body, &body) == ERR_OK) {
-        enum err err =
-            content_start(&content, buf_bytes(&result->head), ROBOTS_TEXT_SIZE_MAX, &sink.sink, NULL);
-        if (err == ERR_OK) {
-            err = content_put(&content, body, NULL);
-        }
-        (void)err; /* what could be read of it counts */
+    enum err err = content_init(&content);
+    err = err == ERR_OK ? scratch_bytes(&result->body, &body) : err;
+    bool is_own_trouble = err != ERR_OK;
+    if (err == ERR_OK) {
+        err = content_start(&content, buf_bytes(&result->head), ROBOTS_TEXT_SIZE_MAX, &sink.sink, NULL);
+    }
+    if (err == ERR_OK) {
+        err = content_put(&content, body, NULL);
     }
     content_done(&content);
+    return is_own_trouble || err == ERR_MEMORY ? err
+                                               : ERR_OK; /* what could be read of a damaged one counts */
 }
 
-void crawler_read_robots(struct crawler *crawler, struct host_robots *known, struct bytes text) {
+enum err crawler_read_robots(struct crawler *crawler, struct host_robots *known, struct bytes text) {
     const char *agent = crawler->config.fetch.user_agent;
     struct bytes name = bytes_of_string(agent != NULL ? agent : robots_agent);
-    enum err err = robots_parse(&known->robots, text, name);
-    (void)err; /* without memory it allows nothing */
+    return robots_parse(&known->robots, text, name);
 }
 
 /* As the host's home in a ring: it goes with every lease, and so its sitemaps are told. */
@@ -136,16 +144,20 @@ static void robots_learn(struct crawler *crawler, struct trip *trip) {
     }
     struct buf text;
     buf_init(&text, ROBOTS_TEXT_SIZE_MAX);
-    decode(result, &text);
-    crawler_read_robots(crawler, known, buf_bytes(&text));
+    enum err err = decode(result, &text);
+    err = err == ERR_OK ? crawler_read_robots(crawler, known, buf_bytes(&text)) : err;
     pace_set_crawl_delay(&host->pace, &crawler->pace, known->robots.crawl_delay_us);
     if (crawler->config.permits != NULL) {
         robots_keep(crawler, host, known, buf_bytes(&text));
     }
-    if (crawler->config.permits == NULL || !trip->campaign->job.is_shared) {
-        crawler_name_sitemaps(crawler, trip->campaign, &known->robots);
+    if (err == ERR_OK && (crawler->config.permits == NULL || !trip->campaign->job.is_shared)) {
+        err = crawler_name_sitemaps(crawler, trip->campaign, &known->robots);
     }
     buf_done(&text);
+    if (err != ERR_OK) {
+        known->state = HOST_ROBOTS_UNKNOWN; /* a lack of memory here is no rule of theirs: ask again */
+        pace_wait_for_robots(&host->pace, &crawler->pace, crawler_now_us(crawler));
+    }
 }
 
 /* ---- asking ---- */

@@ -83,10 +83,13 @@ void crawler_bar(struct crawler *crawler, struct host *host, struct host_robots 
 bool crawler_is_barred(const struct crawler *crawler, const struct host *host);
 
 /* Parse the text; without memory it allows nothing. */
-void crawler_read_robots(struct crawler *crawler, struct host_robots *known, struct bytes text);
+/* ERR_MEMORY: it allows nothing, and is to be read again. */
+enum err crawler_read_robots(struct crawler *crawler, struct host_robots *known,
+                             struct bytes text) MUST_CHECK;
 
 /* Tell the job of the sitemaps that a robots.txt names. */
-void crawler_name_sitemaps(struct crawler *crawler, struct campaign *campaign, const struct robots *robots);
+enum err crawler_name_sitemaps(struct crawler *crawler, struct campaign *campaign,
+                               const struct robots *robots) MUST_CHECK;
 
 /* Fetch the robots.txt of the URL's origin; the host is busy until then. */
 void crawler_fetch_robots(struct crawler *crawler, struct host *host, struct campaign *campaign,

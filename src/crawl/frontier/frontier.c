@@ -118,8 +118,9 @@ static bool frontier_is_above(uint32_t count, uint32_t max) {
     return max > 0 && count >= max;
 }
 
-/* The host of the link; FRONTIER_HOST_NONE if a budget or the memory forbids another URL of it. */
-static uint32_t frontier_host_of(struct frontier *frontier, const struct frontier_link *link) {
+/* The host of the link. ERR_LIMIT: a budget forbids another URL of it. */
+static enum err frontier_host_of(struct frontier *frontier, const struct frontier_link *link,
+                                 uint32_t *ret_number) {
     const struct frontier_config *config = &frontier->config;
     struct frontier_hosts *hosts = &frontier->hosts;
     uint64_t hash = map_hash(link->host, frontier->key);
@@ -138,18 +139,21 @@ static uint32_t frontier_host_of(struct frontier *frontier, const struct frontie
     if (frontier_is_above(host_count, config->host_urls_max) ||
         frontier_is_above(domain_count, config->domain_urls_max)) {
         frontier->over_budget_count++;
-        return FRONTIER_HOST_NONE;
+        return ERR_LIMIT;
     }
     if (number != FRONTIER_HOST_NONE) {
-        return number;
+        *ret_number = number;
+        return ERR_OK;
     }
-    if (frontier_hosts_put(hosts, hash, domain_hash, &number) != ERR_OK) {
-        return FRONTIER_HOST_NONE;
+    enum err err = frontier_hosts_put(hosts, hash, domain_hash, &number);
+    if (err != ERR_OK) {
+        return err;
     }
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     frontier_queue_put(frontier, frontier_code_host_key(key, 'h', number),
                        frontier_code_host(frontier->value, domain_hash, link->host));
-    return number;
+    *ret_number = number;
+    return ERR_OK;
 }
 
 /* Another node fetches it. With the lock. */
@@ -168,24 +172,27 @@ static void frontier_add_waiting(struct frontier *frontier, const struct frontie
     frontier_lane_offer(frontier, place->host, link->host, position, &waiting);
 }
 
-/* Known from now on, and waiting or elsewhere. With the lock. */
-static bool frontier_add_link(struct frontier *frontier, const struct frontier_link *link,
-                              uint64_t fingerprint) {
+/* Known from now on, and waiting or elsewhere. With the lock, and room in the batch. */
+static enum err frontier_add_link(struct frontier *frontier, const struct frontier_link *link,
+                                  uint64_t fingerprint, size_t *added_count) {
     bool is_known = seen_has(&frontier->seen, fingerprint);
     if (link->is_outgoing) {
         frontier_outgoing_put(frontier, link, fingerprint, is_known);
     }
     if (is_known || link->verdict == ROUTE_AWAY) {
-        return false;
+        return ERR_OK;
     }
     struct frontier_position place = {
-        .host = frontier_host_of(frontier, link),
         .priority = link->priority,
         .depth = link->depth,
         .sequence = frontier->meta.sequence,
     };
-    if (place.host == FRONTIER_HOST_NONE || seen_put(&frontier->seen, fingerprint) != ERR_OK) {
-        return false;
+    enum err err = frontier_host_of(frontier, link, &place.host);
+    if (err == ERR_OK) {
+        err = seen_put(&frontier->seen, fingerprint);
+    }
+    if (err != ERR_OK) {
+        return err == ERR_LIMIT ? ERR_OK : err;
     }
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     uint8_t value[FRONTIER_CODE_SMALL_SIZE_MAX];
@@ -200,7 +207,8 @@ static bool frontier_add_link(struct frontier *frontier, const struct frontier_l
     } else {
         frontier_add_waiting(frontier, &place, link);
     }
-    return true;
+    *added_count += 1;
+    return ERR_OK;
 }
 
 static bool frontier_is_fit(const struct frontier_link *link) {
@@ -208,33 +216,54 @@ static bool frontier_is_fit(const struct frontier_link *link) {
            link->host.size <= FRONTIER_CODE_HOST_SIZE_MAX;
 }
 
-/* With the lock. */
-static size_t frontier_add_links(struct frontier *frontier, const struct frontier_link *links, size_t count) {
+/*
+ * Room for all that these links, and the outcome of the URL that had them, write: a change that was forgotten
+ * would leave the frontier contradicting itself. With the lock.
+ */
+static enum err frontier_make_room(struct frontier *frontier, const struct frontier_link *links,
+                                   size_t count) {
+    enum { CHANGES_EACH = 5 }; /* host, known, waiting or record, outgoing; of an outcome fewer */
+    size_t size = CHANGES_EACH * (size_t)(FRONTIER_CODE_KEY_SIZE_MAX + FRONTIER_CODE_RECORD_SIZE_MAX);
+    for (size_t i = 0; i < count; i++) {
+        size += CHANGES_EACH * (links[i].url.size + links[i].host.size + FRONTIER_CODE_KEY_SIZE_MAX +
+                                FRONTIER_CODE_SMALL_SIZE_MAX);
+    }
+    return kv_batch_reserve(&frontier->writes, CHANGES_EACH * (count + 1), size);
+}
+
+/* With the lock. Those before one that cannot be taken are. */
+static enum err frontier_add_links(struct frontier *frontier, const struct frontier_link *links, size_t count,
+                                   size_t *added_count) {
     uint64_t fingerprints[LINKS_TOGETHER];
-    size_t added_count = 0;
-    for (size_t from = 0; from < count; from += LINKS_TOGETHER) {
+    enum err err = ERR_OK;
+    for (size_t from = 0; from < count && err == ERR_OK; from += LINKS_TOGETHER) {
         size_t here = count - from < LINKS_TOGETHER ? count - from : LINKS_TOGETHER;
         for (size_t i = 0; i < here; i++) {
             fingerprints[i] = seen_fingerprint(links[from + i].url, frontier->key);
             seen_prefetch(&frontier->seen, fingerprints[i]);
         }
-        for (size_t i = 0; i < here; i++) {
-            bool fits = frontier_is_fit(&links[from + i]);
-            frontier->too_long_count += fits ? 0 : 1;
-            added_count += fits && frontier_add_link(frontier, &links[from + i], fingerprints[i]) ? 1 : 0;
+        for (size_t i = 0; i < here && err == ERR_OK; i++) {
+            if (frontier_is_fit(&links[from + i])) {
+                err = frontier_add_link(frontier, &links[from + i], fingerprints[i], added_count);
+            } else {
+                frontier->too_long_count++;
+            }
         }
     }
-    return added_count;
+    return err;
 }
 
-void frontier_add(struct frontier *frontier, const struct frontier_link *links, size_t count,
-                  size_t *ret_added_count) {
+enum err frontier_add(struct frontier *frontier, const struct frontier_link *links, size_t count,
+                      size_t *ret_added_count) {
+    size_t added_count = 0;
     frontier_queue_begin(frontier);
-    size_t added_count = frontier_add_links(frontier, links, count);
+    enum err err = frontier_make_room(frontier, links, count);
+    err = err == ERR_OK ? frontier_add_links(frontier, links, count, &added_count) : err;
     frontier_queue_end(frontier);
     if (ret_added_count != NULL) {
         *ret_added_count = added_count;
     }
+    return err;
 }
 
 bool frontier_knows(const struct frontier *frontier, struct bytes url) {
@@ -324,13 +353,15 @@ void frontier_finish(struct frontier *frontier, struct frontier_url *take_url,
                      size_t count) {
     struct frontier_item *item = (struct frontier_item *)take_url;
     struct frontier_lane *lane = take_url->lane;
-    bool is_again = outcome->state == FRONTIER_AGAIN;
+    size_t added_count = 0;
     frontier_queue_begin(frontier);
+    enum err err = frontier_make_room(frontier, links, count);
+    err = err == ERR_OK ? frontier_add_links(frontier, links, count, &added_count) : err;
+    bool is_again = outcome->state == FRONTIER_AGAIN || err != ERR_OK;
     if (!is_again) {
         frontier_write_outcome(frontier, item, outcome);
         frontier_count_outcome(frontier, outcome->state);
     }
-    frontier_add_links(frontier, links, count);
     frontier_queue_end(frontier);
     if (is_again) {
         frontier_lane_put_back(lane, item);

@@ -54,8 +54,9 @@ struct frontier_config {
     bool (*is_elsewhere)(void *context, struct bytes url, uint8_t ret_place[ROUTE_POSITION_SIZE]);
     void (*outgoing)(void *context); /* the loop thread: there are new outgoing links; may be NULL */
     /* From frontier_poll() only. Any of the three may be NULL. */
-    void (*ready)(void *context, struct frontier_lane *lane); /* it has URLs in memory again */
-    void (*gone)(void *context, struct frontier_lane *lane);  /* it has none left and is about to be freed */
+    void (*ready)(void *context,
+                  struct frontier_lane *lane); /* it has URLs again; or frontier_lane_refuse() */
+    void (*gone)(void *context, struct frontier_lane *lane); /* it has none left and is about to be freed */
     void *context;
 };
 
@@ -140,9 +141,12 @@ enum err frontier_open(const struct frontier_config *config, struct frontier **r
  */
 void frontier_close(struct frontier *frontier);
 
-/* Links that are known already, or over budget, are dropped. *ret_added_count may be NULL. */
-void frontier_add(struct frontier *frontier, const struct frontier_link *links, size_t count,
-                  size_t *ret_added_count);
+/*
+ * Links that are known already, or over budget, are dropped. *ret_added_count may be NULL. ERR_MEMORY: some
+ * were not taken, and may be added again.
+ */
+enum err frontier_add(struct frontier *frontier, const struct frontier_link *links, size_t count,
+                      size_t *ret_added_count) MUST_CHECK;
 
 /* Known since when it was added, waiting or not? From memory; false positives are 1 in 2^40 or rarer. */
 bool frontier_knows(const struct frontier *frontier, struct bytes url);
@@ -155,7 +159,10 @@ bool frontier_is_settled(const struct frontier *frontier, struct bytes url);
  * lane that had its turn while other hosts have none is gone too; its host comes back in its turn. */
 struct frontier_url *frontier_take(struct frontier_lane *lane);
 
-/* With the links that were found in it; one batch. Frees the URL. */
+/*
+ * With the links that were found in it; one batch. Frees the URL. Without memory for them the outcome is
+ * FRONTIER_AGAIN: no link is lost.
+ */
 void frontier_finish(struct frontier *frontier, struct frontier_url *take_url,
                      const struct frontier_outcome *outcome, const struct frontier_link *links, size_t count);
 
@@ -201,6 +208,9 @@ enum err frontier_read_outgoing(struct frontier *frontier, const uint8_t after_p
 void frontier_drop_outgoing(struct frontier *frontier, const struct frontier_outgoing *links, size_t count);
 
 void frontier_stat(const struct frontier *frontier, struct frontier_stat *ret_stat);
+
+/* In ready(): the owner has no memory for it and is to be told again. */
+void frontier_lane_refuse(struct frontier_lane *lane);
 
 /* The host of the lane, and a word for the owner to keep with it. */
 struct bytes frontier_lane_host(const struct frontier_lane *lane);

@@ -12,6 +12,7 @@ static const uint64_t TRY_AGAIN_US = 1000 * 1000;
 struct frontier_work {
     struct frontier *frontier;
     struct kv_batch batch;
+    bool has_meta; /* it is in the batch */
     bool has_writes;
     struct frontier_meta meta;
     struct frontier_request *requests;
@@ -114,18 +115,28 @@ static void writer_persist(struct frontier_work *work,
 
 /* ---- writing ---- */
 
-static void writer_append_meta(struct frontier_work *work) {
+/* Once for a batch. */
+static enum err writer_append_meta(struct frontier_work *work) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     uint8_t value[FRONTIER_CODE_SMALL_SIZE_MAX];
-    kv_batch_put(&work->batch, 0, frontier_code_name_key(key, 'm', "state"),
-                 frontier_code_meta(value, &work->meta));
+    if (work->has_meta) {
+        return ERR_OK;
+    }
+    enum err err = kv_batch_reserve(&work->batch, 1, sizeof key + sizeof value);
+    if (err == ERR_OK) {
+        kv_batch_put(&work->batch, 0, frontier_code_name_key(key, 'm', "state"),
+                     frontier_code_meta(value, &work->meta));
+        work->has_meta = true;
+    }
+    return err;
 }
 
 static enum err writer_write_step(struct frontier_work *work, struct err_detail *detail) {
     if (!work->has_writes) {
         return ERR_OK; /* it was written after all */
     }
-    return kv_write(work->frontier->kv, &work->batch, detail);
+    enum err err = writer_append_meta(work);
+    return err == ERR_OK ? kv_write(work->frontier->kv, &work->batch, detail) : err;
 }
 
 static void writer_write_batch(struct frontier_work *work) {
@@ -133,7 +144,7 @@ static void writer_write_batch(struct frontier_work *work) {
     if (!work->has_writes) {
         return;
     }
-    writer_append_meta(work);
+    work->has_meta = false;
     writer_persist(work, writer_write_step);
     kv_batch_clear(&work->batch);
     work->has_writes = false;
@@ -176,7 +187,7 @@ static void writer_tell_waits(struct frontier_work *work) {
 }
 
 /* How many URLs of each host wait. */
-static void writer_append_counts(struct frontier_work *work) {
+static enum err writer_append_counts(struct frontier_work *work) {
     struct frontier *frontier = work->frontier;
     uint32_t hosts_count = (uint32_t)frontier_hosts_count(&frontier->hosts);
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
@@ -186,22 +197,26 @@ static void writer_append_counts(struct frontier_work *work) {
     for (uint32_t i = 0; i < hosts_count; i++) {
         buf_put(&value, frontier_code_count(number, frontier_hosts_at(&frontier->hosts, i)->waiting_count));
         if ((i + 1) % FRONTIER_CODE_COUNTS_MAX == 0 || i + 1 == hosts_count) {
-            ASSERT(value.err == ERR_OK);
+            if (value.err != ERR_OK) {
+                break;
+            }
             uint32_t first = i / FRONTIER_CODE_COUNTS_MAX * FRONTIER_CODE_COUNTS_MAX;
             kv_batch_put(&work->batch, 0, frontier_code_host_key(key, 'c', first), buf_bytes(&value));
             buf_clear(&value);
         }
     }
+    enum err err = value.err;
     buf_done(&value);
+    return err;
 }
 
-/* The last word of an orderly end. */
+/* The last word of an orderly end. Without it, what waits is counted when it is opened. */
 static enum err writer_mark_clean(struct frontier_work *work, struct err_detail *detail) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     kv_batch_clear(&work->batch);
-    writer_append_counts(work);
+    enum err err = writer_append_counts(work);
     kv_batch_put(&work->batch, 0, frontier_code_name_key(key, 'm', "clean"), BYTES("\1"));
-    enum err err = kv_write(work->frontier->kv, &work->batch, detail);
+    err = err == ERR_OK ? kv_write(work->frontier->kv, &work->batch, detail) : err;
     return err == ERR_OK ? kv_sync(work->frontier->kv, detail) : err;
 }
 
@@ -259,10 +274,11 @@ static uint64_t writer_wait_us(struct frontier_work *work) {
 }
 
 /* All that is queued. With the lock. */
-static void writer_take(struct frontier_work *work) {
+static enum err writer_take(struct frontier_work *work) {
     struct frontier *frontier = work->frontier;
-    /* A change that was forgotten would leave the frontier contradicting itself. */
-    ASSERT(frontier->writes.err == ERR_OK);
+    if (frontier->writes.err != ERR_OK) {
+        return frontier->writes.err;
+    }
     if (frontier->writes.count > 0) {
         struct kv_batch empty = work->batch;
         work->batch = frontier->writes;
@@ -278,9 +294,21 @@ static void writer_take(struct frontier_work *work) {
     frontier->waits = NULL;
     frontier->is_urgent = false;
     work->write_at_us = 0;
+    return ERR_OK;
 }
 
 static void writer_do_all(struct frontier_work *work) {
+    struct frontier *frontier = work->frontier;
+    pthread_mutex_lock(&frontier->lock);
+    enum err err = writer_take(work);
+    pthread_mutex_unlock(&frontier->lock);
+    if (err != ERR_OK) {
+        /* A change was forgotten for lack of memory. What is on the disk does not contradict itself: as after
+         * a crash, the next run goes on from there. */
+        work->has_failed = true;
+        writer_set_error(frontier, err, &(struct err_detail){0});
+        return;
+    }
     writer_write_batch(work);
     writer_do_requests(work);
     writer_sync_if_due(work);
@@ -292,9 +320,6 @@ static uint64_t writer_run(void *context) {
     struct frontier *frontier = work->frontier;
     pthread_mutex_lock(&frontier->lock);
     uint64_t wait_us = work->has_failed ? TASK_FOR_EVER_US : writer_wait_us(work);
-    if (wait_us == 0) {
-        writer_take(work);
-    }
     pthread_mutex_unlock(&frontier->lock);
     if (wait_us == 0) {
         writer_do_all(work);
@@ -332,9 +357,6 @@ void frontier_task_stop(struct frontier *frontier) {
     task_stop(&frontier->task);
     work->is_last = true;
     if (!work->has_failed) {
-        pthread_mutex_lock(&frontier->lock);
-        writer_take(work);
-        pthread_mutex_unlock(&frontier->lock);
         writer_do_all(work);
     }
     if (!work->has_failed) {

@@ -31,8 +31,9 @@ static uint64_t kv_batch_start_of(struct bytes key) {
     return start;
 }
 
-static enum err kv_batch_grow(struct kv_batch *batch) {
-    size_t count_max = batch->count_max * 2 + 64;
+/* By at least `count`. */
+static enum err kv_batch_grow(struct kv_batch *batch, size_t count) {
+    size_t count_max = batch->count_max * 2 + (count > 64 ? count : 64);
     struct kv_change *changes = reallocarray(batch->changes, count_max, sizeof *changes);
     if (changes == NULL) {
         return ERR_MEMORY;
@@ -40,6 +41,18 @@ static enum err kv_batch_grow(struct kv_batch *batch) {
     batch->changes = changes;
     batch->count_max = count_max;
     return ERR_OK;
+}
+
+enum err kv_batch_reserve(struct kv_batch *batch, size_t count, size_t size) {
+    if (batch->err != ERR_OK) {
+        return batch->err;
+    }
+    enum err err = batch->count + count <= batch->count_max ? ERR_OK : kv_batch_grow(batch, count);
+    if (err == ERR_OK) {
+        err = buf_reserve(&batch->data, size);
+        batch->data.err = ERR_OK; /* nothing was put that is not there */
+    }
+    return err;
 }
 
 static void kv_batch_append(struct kv_batch *batch, size_t family, enum kv_change_kind kind, struct bytes key,
@@ -53,7 +66,7 @@ static void kv_batch_append(struct kv_batch *batch, size_t family, enum kv_chang
         .family = (uint8_t)family,
         .kind = (uint8_t)kind,
     };
-    enum err err = batch->count < batch->count_max ? ERR_OK : kv_batch_grow(batch);
+    enum err err = batch->count < batch->count_max ? ERR_OK : kv_batch_grow(batch, 1);
     buf_put(&batch->data, key);
     buf_put(&batch->data, value);
     err = err == ERR_OK ? batch->data.err : err;

@@ -43,6 +43,12 @@ void kv_batch_done(struct kv_batch *batch);
 /* Empty again, error forgotten. Memory is kept for reuse. */
 void kv_batch_clear(struct kv_batch *batch);
 
+/*
+ * Room for so many more changes, whose keys and values have that size together: putting them cannot fail
+ * then. On failure the batch is as it was, without an error that sticks.
+ */
+enum err kv_batch_reserve(struct kv_batch *batch, size_t count, size_t size) MUST_CHECK;
+
 /* No key is empty. */
 void kv_batch_put(struct kv_batch *batch, size_t family, struct bytes key, struct bytes value);
 
