@@ -435,7 +435,8 @@ static void on_ready(void *context, struct frontier_lane *lane) {
     struct host_lane *owner = frontier_lane_owner(lane);
     struct host *host = owner != NULL ? owner->host : hosts_get(&crawler->hosts, frontier_lane_host(lane));
     if (host == NULL || (owner == NULL && hosts_add_lane(&crawler->hosts, host, campaign, lane) != ERR_OK)) {
-        return; /* out of memory: its URLs wait for the next run */
+        frontier_lane_refuse(lane); /* out of memory */
+        return;
     }
     if (owner == NULL) {
         crawler_recall_traps(host, lane);

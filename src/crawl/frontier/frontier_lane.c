@@ -209,6 +209,17 @@ static void lane_end(struct frontier_lane *lane) {
     frontier_lane_fill(frontier);
 }
 
+/* Memory was missing: the next poll looks at it again. */
+static void lane_stall(struct frontier_lane *lane) {
+    lane->frontier->has_stalled = true;
+    frontier_ask_for_poll(lane->frontier);
+}
+
+void frontier_lane_refuse(struct frontier_lane *lane) {
+    lane->is_told_ready = false;
+    lane_stall(lane);
+}
+
 static void lane_tell(struct frontier_lane *lane) {
     if (lane_is_over(lane)) {
         lane_end(lane);
@@ -221,7 +232,9 @@ static void lane_tell(struct frontier_lane *lane) {
         if (lane->frontier->config.ready != NULL) {
             lane->frontier->config.ready(lane->frontier->config.context, lane);
         }
-        lane_set_kept(lane, bytes_of(NULL, 0));
+        if (lane->is_told_ready) {
+            lane_set_kept(lane, bytes_of(NULL, 0));
+        }
     }
 }
 
@@ -259,6 +272,7 @@ static void lane_put_item(struct frontier_lane *lane, struct frontier_item *take
     if (!frontier_window_put(&lane->window, take_item->position, take_item,
                              lane_window_count_max(frontier))) {
         lane_free_item(frontier, take_item);
+        lane_stall(lane); /* perhaps there was no room for it */
     }
     lane_trim(lane);
 }
@@ -297,7 +311,7 @@ void frontier_lane_offer(struct frontier *frontier, uint32_t host, struct bytes 
     if (item == NULL) {
         frontier_window_leave_out(&lane->window, position);
         lane_trim(lane);
-        frontier->has_stalled = true;
+        lane_stall(lane);
         return;
     }
     lane_adopt(lane, item);
@@ -403,12 +417,14 @@ void frontier_lane_fill(struct frontier *frontier) {
     frontier->has_stalled = false;
     for (struct frontier_lane *lane = frontier->lanes; has_stalled && lane != NULL; lane = lane->next) {
         lane_read_on(lane);
+        lane_notice(lane);
     }
     while (frontier->lanes_count < frontier->config.lanes_max && frontier->hosts.line_count > 0) {
         uint32_t number = frontier_hosts_next_in_line(&frontier->hosts);
         struct frontier_lane *lane = lane_new(frontier, number, false);
         if (lane == NULL) {
             frontier_hosts_line_up(&frontier->hosts, number); /* with the next poll */
+            frontier->has_stalled = true;
             return;
         }
         lane_read_on(lane);
