@@ -29,6 +29,7 @@ struct entry {
     bool is_seen;            /* by the last look */
     bool is_leaving;         /* its file is gone, or has changed: close it when it is idle */
     bool is_removed;         /* and its directory goes with it */
+    enum err err;            /* why it could not be opened */
     struct campaign campaign;
 };
 
@@ -199,6 +200,12 @@ static void set_open(struct jobs *jobs, struct entry *entry, bool is_open) {
     pthread_rwlock_unlock(&jobs->lock);
 }
 
+/* Trouble of this machine, which may pass; not of the job, which has to be changed. */
+static bool may_pass(enum err err) {
+    return err == ERR_MEMORY || err == ERR_IO || err == ERR_NO_SPACE || err == ERR_FILES ||
+           err == ERR_THREADS || err == ERR_BUSY || err == ERR_SYSTEM;
+}
+
 static void open_entry(struct jobs *jobs, struct entry *entry) {
     char directory[PATH_SIZE_MAX];
     struct err_detail detail = {0};
@@ -215,7 +222,13 @@ static void open_entry(struct jobs *jobs, struct entry *entry) {
         }
     }
     set_open(jobs, entry, err == ERR_OK);
-    jobs_tell(jobs, entry->name, err == ERR_OK ? "begins" : err_detail_text(&detail, err));
+    if (may_pass(err)) {
+        entry->changed = (struct timespec){0}; /* it is tried again with the next look at the directory */
+    }
+    if (err == ERR_OK || err != entry->err) {
+        jobs_tell(jobs, entry->name, err == ERR_OK ? "begins" : err_detail_text(&detail, err));
+    }
+    entry->err = err;
 }
 
 static void close_entry(struct jobs *jobs, struct entry *entry) {
