@@ -238,7 +238,8 @@ enum err warc_record_parse_arc(struct warc_record *record, struct bytes line, st
     record_put_field(head, "ARC-Content-Type", arc.type);
     record_put_field(head, "Content-Length", arc.length);
     if (head->err != ERR_OK) {
-        return err_set_at(detail, head->err, 0, "the ARC line is too long");
+        return err_set_at(detail, head->err, 0, "%s",
+                          head->err == ERR_LIMIT ? "the ARC line is too long" : err_text(head->err));
     }
     enum err err = fields_parse(&record->fields, head->data, head->size);
     ASSERT(err == ERR_OK);

@@ -456,7 +456,7 @@ static void messages_become_errors(void **state) {
         {"IO error: While pwrite to file at offset 4: /x/1.sst: Disk quota exceeded", ERR_NO_SPACE},
         {"IO error: While lock file: /x/LOCK: Resource temporarily unavailable", ERR_BUSY},
         {"IO error: While open a file for appending: /x/LOG: Permission denied", ERR_PERMISSION},
-        {"IO error: While open a file for appending: /x/LOG: Too many open files", ERR_LIMIT},
+        {"IO error: While open a file for appending: /x/LOG: Too many open files", ERR_FILES},
         {"IO error: While appending to file: /x/000004.log: File too large", ERR_LIMIT},
         {"IO error: While fsync: /Permission denied/x: Input/output error", ERR_IO},
         {"IO error: No such file or directory: While open a file: /x/9.sst: No such file or directory",

@@ -101,7 +101,9 @@ static enum err put_rest(struct fetch_message *message, const struct fetch_confi
         message_put_line(rest, "User-Agent", bytes_of_string(agent));
     }
     enum err err = message_put_own(message, config, detail);
-    return err == ERR_OK || err == ERR_INVALID ? err : err_set(detail, err, "the headers are too long");
+    return err == ERR_OK || err == ERR_INVALID
+               ? err
+               : err_set(detail, err, "%s", err == ERR_LIMIT ? "the headers are too long" : err_text(err));
 }
 
 enum err fetch_message_init(struct fetch_message *message, const struct fetch_config *config,

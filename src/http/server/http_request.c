@@ -215,7 +215,7 @@ void http_put_error(struct buf *out, enum err err, const char *text) {
 void http_answer_json(struct http_request *request, unsigned status, const char *cache, struct buf *text) {
     buf_put_byte(text, '\n');
     if (text->err != ERR_OK) {
-        http_answer_error(request, text->err, "the answer is too long");
+        http_answer_error(request, text->err, text->err == ERR_LIMIT ? "the answer is too long" : NULL);
     } else {
         http_add_header(request, "Cache-Control", cache);
         http_add_header(request, "X-Content-Type-Options", "nosniff");

@@ -280,7 +280,8 @@ static void put_foot(struct sheet *sheet) {
 void sheet_answer(struct sheet *sheet, unsigned status) {
     put_foot(sheet);
     if (sheet->out.err != ERR_OK) {
-        http_answer_error(sheet->request, sheet->out.err, "the page is too long");
+        http_answer_error(sheet->request, sheet->out.err,
+                          sheet->out.err == ERR_LIMIT ? "the page is too long" : NULL);
     } else {
         http_add_header(sheet->request, "Content-Security-Policy",
                         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "

@@ -73,7 +73,7 @@ enum err kv_err_of_message(struct bytes message) {
         {"Permission denied", ERR_PERMISSION},
         {"Operation not permitted", ERR_PERMISSION},
         {"Read-only file system", ERR_PERMISSION},
-        {"Too many open files", ERR_LIMIT},
+        {"Too many open files", ERR_FILES},
         {"File too large", ERR_LIMIT},
         {"Cannot allocate memory", ERR_MEMORY},
         {"No such file or directory", ERR_CORRUPT}, /* the manifest names files that are gone */
