@@ -292,7 +292,7 @@ static enum err http_start_threads(struct http_server *server, struct err_detail
     if (err != ERR_OK) {
         pool_stop(&server->workers);
         stop_threads(server);
-        return err_set(detail, err, "cannot start the threads of the server");
+        return err_set(detail, err, "cannot start the threads of the server: %s", err_text(err));
     }
     return ERR_OK;
 }

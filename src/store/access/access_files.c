@@ -50,7 +50,9 @@ static enum err access_files_read_names(DIR *stream, const char *path, struct li
         }
         listing->count++;
     }
-    return errno == 0 ? ERR_OK : err_set(detail, err_from_errno(errno), "%s cannot be read", path);
+    return errno == 0
+               ? ERR_OK
+               : err_set(detail, err_from_errno(errno), "%s cannot be read: %s", path, strerror(errno));
 }
 
 /* The files of DIR/access, sorted; none if there is no such directory. */
@@ -62,7 +64,7 @@ static enum err access_files_list(const char *directory, struct listing *listing
     if (stream == NULL) {
         return errno == ENOENT || errno == ENOTDIR
                    ? ERR_OK
-                   : err_set(detail, err_from_errno(errno), "%s cannot be read", path);
+                   : err_set(detail, err_from_errno(errno), "%s cannot be read: %s", path, strerror(errno));
     }
     enum err err = access_files_read_names(stream, path, listing, detail);
     closedir(stream);
