@@ -229,7 +229,11 @@ static bool host_make_room(struct hosts *hosts) {
 
 void hosts_queue(struct hosts *hosts, struct host *host, uint64_t at_us) {
     bool is_in = host->tie != 0 && host->at_us == at_us;
-    if (host->is_busy || host->lanes == NULL || is_in || !host_make_room(hosts)) {
+    if (host->is_busy || host->lanes == NULL || is_in) {
+        return;
+    }
+    if (!host_make_room(hosts)) {
+        hosts->is_short = true;
         return;
     }
     host->tie = ++hosts->sequence;
@@ -240,8 +244,22 @@ void hosts_queue(struct hosts *hosts, struct host *host, uint64_t at_us) {
     host->entries_count++;
 }
 
+/* Those that are in no queue and may have URLs; one that has none costs a look. */
+static void host_queue_forgotten(struct hosts *hosts, uint64_t now_us) {
+    size_t cursor = 0;
+    hosts->is_short = false;
+    for (struct host *host; (host = hosts_each(hosts, &cursor)) != NULL;) {
+        if (host->tie == 0) {
+            hosts_queue(hosts, host, now_us);
+        }
+    }
+}
+
 struct host *hosts_next(struct hosts *hosts, uint64_t now_us, uint64_t *ret_next_us) {
     const struct heap_item *least;
+    if (hosts->is_short) {
+        host_queue_forgotten(hosts, now_us);
+    }
     *ret_next_us = UINT64_MAX;
     while ((least = heap_peek(&hosts->heap)) != NULL) {
         struct heap_item item = *least;

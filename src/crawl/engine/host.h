@@ -86,6 +86,7 @@ struct hosts {
     struct map map; /* name -> struct host * */
     struct heap heap;
     struct heap_item *heap_items;
+    bool is_short; /* there was no memory to queue one: they are looked through */
     uint64_t sequence;
     struct host *idle_first; /* the longest idle */
     struct host *idle_last;
