@@ -36,6 +36,7 @@ struct harvest_page {
     struct parse_job job;
     struct buf params;
     struct buf found; /* what the parser has found */
+    enum err err;     /* ERR_MEMORY: its links are not all known */
 };
 
 struct harvest {
@@ -276,7 +277,9 @@ static enum err harvest_make_params(struct harvest *harvest, struct harvest_page
 /* Begin to look for the links of trip->body, which is encoded as head says. */
 static void harvest_begin_links(struct harvest *harvest, struct harvest_page *page, struct bytes head,
                                 const struct fields *fields) {
-    if (harvest_make_params(harvest, page, head, fields) != ERR_OK) {
+    enum err err = harvest_make_params(harvest, page, head, fields);
+    if (err != ERR_OK) {
+        page->err = err == ERR_MEMORY ? err : ERR_OK;
         return;
     }
     buf_clear(&page->found);
@@ -293,6 +296,9 @@ static void harvest_begin_links(struct harvest *harvest, struct harvest_page *pa
 static void harvest_end_links(struct harvest *harvest, struct harvest_page *page) {
     harvest->trip = page->trip;
     enum err err = parse_end(&harvest->seat, &page->job);
+    /* A parser of another process may say what it likes: it holds nobody up with it. */
+    bool is_ours = harvest->seat.parsers == NULL || page->found.err == ERR_MEMORY;
+    page->err = err == ERR_MEMORY && is_ours ? err : page->err;
     struct bytes found = parse_is_lost(err) ? bytes_of(NULL, 0) : buf_bytes(&page->found);
     if (page->job.kind == &parse_sitemap) {
         harvest_take_entries(harvest, found);
@@ -607,6 +613,7 @@ static bool harvest_begin(struct harvest *harvest, struct harvest_page *page, st
     struct bytes head = buf_bytes(&result->head);
     harvest_sum_up(harvest, head, trip->body, &page->own_sum);
     page->trip = trip;
+    page->err = ERR_OK;
     page->sum = page->own_sum;
     *document = (struct document){
         .url = address,
@@ -639,6 +646,10 @@ static void harvest_complete(struct harvest *harvest, struct harvest_page *page)
     harvest->trip = trip;
     if (page->has_job) {
         harvest_end_links(harvest, page);
+    }
+    if (page->err != ERR_OK) {
+        harvest_finish(trip, page->err); /* it is read again: what links to nothing is not visited again */
+        return;
     }
     if (harvest_was_stored_in_crash(harvest, trip)) {
         trip->was_stored_before = true;
