@@ -76,6 +76,9 @@ enum err kv_err_of_message(struct bytes message) {
         {"Too many open files", ERR_FILES},
         {"File too large", ERR_LIMIT},
         {"Cannot allocate memory", ERR_MEMORY},
+        {"Input/output error", ERR_IO},
+        {"Direct I/O is not supported by the specified DB.",
+         ERR_IO},                                   /* the file to try it with was not opened */
         {"No such file or directory", ERR_CORRUPT}, /* the manifest names files that are gone */
     };
     /* The kind is at its start and the system's words at its end; paths, which may hold any words, are in
