@@ -35,21 +35,23 @@ static enum err add_member(struct import *import, struct import_wacz *wacz,
     return ERR_OK;
 }
 
-/* By its first bytes, whatever it is called. What cannot be opened is told when its turn comes. */
+/* By its first bytes, whatever it is called; by its name, if they cannot be read now, which is told later. */
 static bool is_wacz(const char *path) {
     struct source_file file;
     struct stat status;
     uint8_t first[4];
     size_t size = 0;
-    /* A pipe can be opened only once. */
-    if (strcmp(path, "-") == 0 || stat(path, &status) != 0 || !S_ISREG(status.st_mode) ||
-        source_file_open(&file, path, NULL) != ERR_OK) {
-        return false;
+    bool is_named = bytes_ends_with(bytes_of_string(path), BYTES(".wacz"));
+    if (strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode))) {
+        return false; /* a pipe can be opened only once */
+    }
+    if (source_file_open(&file, path, NULL) != ERR_OK) {
+        return is_named;
     }
     bool is_zip = source_read(&file.source, first, sizeof first, &size, NULL) == ERR_OK &&
                   zip_is_start(bytes_of(first, size));
     source_file_done(&file);
-    return is_zip || bytes_ends_with(bytes_of_string(path), BYTES(".wacz"));
+    return is_zip || is_named;
 }
 
 static enum err open_wacz(struct import_wacz *wacz, struct err_detail *detail) {
