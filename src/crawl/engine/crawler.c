@@ -722,10 +722,7 @@ void crawler_cancel(struct crawler *crawler) {
     crawler->parked = NULL;
     while (trip != NULL) {
         struct trip *next = trip->next;
-        if (trip->url != NULL) {
-            crawler_give_up(crawler, trip->campaign, trip->url, FRONTIER_AGAIN, 0);
-        }
-        crawler_return_trip(crawler, trip);
+        crawler_drop_trip(crawler, trip);
         trip = next;
     }
 }

@@ -197,10 +197,20 @@ static void forget_findings(struct trip *trip) {
     trip->is_not_modified = false;
 }
 
+void crawler_drop_trip(struct crawler *crawler, struct trip *trip) {
+    if (trip->url != NULL) {
+        crawler_give_up(crawler, trip->campaign, trip->url, FRONTIER_AGAIN, 0);
+    }
+    crawler_return_trip(crawler, trip);
+}
+
 void crawler_finish_trip(struct crawler *crawler, struct trip *trip) {
     if (trip->err == ERR_BUSY) {
         forget_findings(trip);
         crawler_store(crawler, trip);
+    } else if (is_archive_down(trip->err) && trip->campaign->state == CAMPAIGN_PAUSED) {
+        forget_findings(trip);
+        crawler_drop_trip(crawler, trip); /* who wants to stop does not wait for room */
     } else if (is_archive_down(trip->err)) {
         forget_findings(trip);
         crawler->disk_err = trip->err;

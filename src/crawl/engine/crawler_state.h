@@ -116,6 +116,7 @@ void crawler_home_serve(struct crawler *crawler, struct host *host);
 void crawler_home_tick(struct crawler *crawler);
 
 /* crawler_finish.c: the trip is back from the workers. */
+void crawler_drop_trip(struct crawler *crawler, struct trip *trip); /* it is fetched again later */
 void crawler_finish_trip(struct crawler *crawler, struct trip *take_trip);
 
 /* The state of a host's traps is kept with it in a frontier, if so many links or more were looked at since
