@@ -439,8 +439,10 @@ def test_head(world):
         assert head.body == b"" and head.status == full.status and head["Content-Length"] == full["Content-Length"]
 
 
-def test_only_get_and_head(world):
-    assert world.get(web(TIME, "http://a.example/"), method="DELETE").status == 405
+def test_other_methods_never_get_the_answer_to_a_get(world):
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        assert world.get(web(TIME, "http://a.example/"), method=method).status == 404
+    assert world.get(web(TIME, "http://a.example/"), method="PROPFIND").status in (405, 501)
 
 
 # ---- safety ----
