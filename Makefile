@@ -8,7 +8,7 @@ FUZZ_FOUND ?=
 POWER_STATES ?= 200
 
 .DEFAULT_GOAL := build
-.PHONY: help build run ring check test asan test-asan test-inject tsan fuzz fuzz-peers fuzz-coverage fuzz-minimise test-power bench format install clean packages-run packages-test
+.PHONY: help build run ring check test asan test-asan analyze test-inject tsan fuzz fuzz-peers fuzz-coverage fuzz-minimise test-power bench format install clean packages-run packages-test
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS='	' read -r word text; do printf 'make %-13s %s\n' "$$word" "$$text"; done
@@ -45,6 +45,9 @@ test-asan: packages-test ## every system test against a program with sanitizers;
 
 test-inject: packages-test ## let every call for memory, files and threads fail once; for the night, takes hours
 	@tools/test inject
+
+analyze: packages-test $(BUILD)/build.ninja ## what clang's analyzer and gcc -fanalyzer find that is not explained; for the night
+	@BUILD=$(BUILD) nice tools/analyze
 
 tsan: packages-test ## the unit tests under ThreadSanitizer
 	@tools/test tsan

@@ -248,7 +248,7 @@ static enum err read_assignment(struct config_reader *reader, size_t at) {
     reader->set_at_line[index] = reader->line_number;
 
     size_t value_at = skip_blanks(reader->line, equals + 1);
-    struct bytes text;
+    struct bytes text = {0};
     enum err err = read_raw_value(reader, value_at, &text);
     if (err != ERR_OK) {
         return err;
