@@ -247,12 +247,35 @@ static bool line_run(struct peerfuzz *fuzz, struct line *line) {
 
 /* ---- what is there ---- */
 
+/* The next message that came whole, but for the node's own questions; false: none yet. */
+static bool take_answer(struct line *line, struct buf *ret_answer, bool *ret_is_answer) {
+    for (;;) {
+        struct wire_reader reader;
+        wire_reader_init(&reader, buf_bytes(&line->opened));
+        size_t size = PEER_RPC_HEAD_SIZE + (size_t)wire_read_u32(&reader);
+        (void)wire_read_u32(&reader);
+        uint8_t form = wire_read_u8(&reader);
+        if (reader.err != ERR_OK || line->opened.size < size) {
+            return false;
+        }
+        *ret_is_answer = form == PEER_RPC_ANSWER;
+        if (*ret_is_answer) {
+            buf_put(ret_answer, bytes_slice(buf_bytes(&line->opened), PEER_RPC_HEAD_SIZE, size));
+        }
+        buf_consume(&line->opened, size);
+        if (form != PEER_RPC_QUESTION) {
+            return true;
+        }
+    }
+}
+
 /* Ask, and take the contents of the answer; as honest nodes do. */
 static bool ask_truly(struct peerfuzz *fuzz, struct line *line, unsigned service, struct bytes question,
                       struct buf *ret_answer) {
+    bool is_answer = false;
     line_put_message(fuzz, line, 0, PEER_RPC_QUESTION, (uint8_t)service, question, question.size);
     buf_clear(ret_answer);
-    while (!line->is_over) {
+    while (!take_answer(line, ret_answer, &is_answer) && !line->is_over) {
         struct pollfd polled = {.fd = line->fd,
                                 .events = (short)(POLLIN | (line->output.size > 0 ? POLLOUT : 0))};
         if (poll(&polled, 1, WAIT_MS) != 1) {
@@ -260,24 +283,8 @@ static bool ask_truly(struct peerfuzz *fuzz, struct line *line, unsigned service
         }
         line_write(line);
         line_read(line);
-        struct wire_reader reader;
-        wire_reader_init(&reader, buf_bytes(&line->opened));
-        uint32_t size = wire_read_u32(&reader);
-        (void)wire_read_u32(&reader);
-        uint8_t form = wire_read_u8(&reader);
-        if (reader.err != ERR_OK || line->opened.size < PEER_RPC_HEAD_SIZE + size) {
-            continue;
-        }
-        if (form == PEER_RPC_ANSWER) {
-            buf_put(ret_answer,
-                    bytes_slice(buf_bytes(&line->opened), PEER_RPC_HEAD_SIZE, PEER_RPC_HEAD_SIZE + size));
-        }
-        buf_consume(&line->opened, PEER_RPC_HEAD_SIZE + size);
-        if (form != PEER_RPC_QUESTION) {
-            return form == PEER_RPC_ANSWER;
-        }
     }
-    return false;
+    return is_answer;
 }
 
 static void learn_captures(struct peerfuzz *fuzz, struct line *line, struct buf *question,

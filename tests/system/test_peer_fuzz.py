@@ -22,6 +22,7 @@ IS_LONG = SECONDS > 20
 COUNT = 1500 if IS_LONG else 600  # datagrams of a burst
 GROWTH_KIB_MAX = (512 if os.environ.get("MNEMON_SANITIZED") else 96) << 10
 DESCRIPTORS_MAX = 400
+NET = "127.0.17"  # of its own: the fuzzer takes the place of a node that was stopped, which nobody else must take
 PAGES = 12
 BODY = "<title>page {0}</title><p>this is page {0}, and nobody may change it</p>" + "words " * 400
 
@@ -79,7 +80,7 @@ class Fight:
 
     def __init__(self, make, fuzzers, tmp_path):
         self.fuzzer = fuzzers / "peerfuzz"
-        self.node, self.honest, self.liar, self.false = (make(number) for number in (2, 3, 4, 5))
+        self.node, self.honest, self.liar, self.false = (make(number, f"{NET}.{number}") for number in (2, 3, 4, 5))
         self.tallies = {}
         self.bursts = 0
         members = (self.node, self.honest, self.liar, self.false)
