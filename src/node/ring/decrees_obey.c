@@ -352,7 +352,10 @@ static bool obey_mark(struct decrees *decrees, const struct order *orders, size_
         bool is_read = !is_rules || reload_err == ERR_OK;
         bool is_written = order != NULL ? order->err == ERR_OK : decrees->is_obeyed;
         entry->is_in_force = is_written && is_read && entry->is_on_disk;
-        are_on_disk = are_on_disk && entry->is_on_disk;
+        if (!entry->is_on_disk) {
+            are_on_disk = false;
+            decrees->is_obeyed = decrees->is_obeyed && decrees->has_write_failed; /* else it has just come */
+        }
         snprintf(entry->why_not, sizeof entry->why_not, "%s",
                  entry->is_in_force                      ? ""
                  : order != NULL && order->err != ERR_OK ? order->why_not
