@@ -5,6 +5,7 @@
 
 #include "base/utc.h"
 #include "http/message/http_head.h"
+#include "web/type/mime_type.h"
 
 enum { NAMES_SIZE_MAX = 64 << 20, SNAPSHOT_SIZE_MAX = 128 << 20, STATUS_OK = 200 };
 
@@ -126,10 +127,13 @@ static uint32_t add_host(struct survey_tally *tally, const struct capture *captu
 
 /* Types above the maximum are left out: they are the noise of broken servers. */
 static uint16_t add_type(struct survey_tally *tally, const struct capture *capture) {
-    uint32_t *place = map_get(&tally->type_places, capture->mime);
+    struct mime_type type;
+    bool is_type = mime_type_parse(&type, capture->mime);
+    struct bytes mime = is_type ? mime_type_essence(&type) : capture->mime;
+    uint32_t *place = map_get(&tally->type_places, mime);
     if (place == NULL && map_reserve(&tally->type_places, tally->type_places.count + 1) == ERR_OK) {
         uint32_t index = (uint32_t)tally->type_places.count;
-        struct bytes name = arena_copy(&tally->arena, capture->mime);
+        struct bytes name = arena_copy(&tally->arena, mime);
         if (name.data != NULL) {
             place = map_put(&tally->type_places, name);
             *place = index;
