@@ -175,6 +175,32 @@ static void a_request_that_nobody_vouches_for_is_left_out(void **state) {
     assert_int_equal(fixture->blames_count, 0);
 }
 
+/* Two POSTs of one second with the same answer are two captures, and neither is that of a GET. */
+static void a_post_travels_under_its_own_key(void **state) {
+    struct fixture *fixture = *state;
+    static const char *const bodies[] = {"a=1", "a=2"};
+    char request[128];
+    char url[128];
+    struct captured captured;
+    struct document document = fixture_document(URL, 5, BYTES("hello"));
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(request, sizeof request,
+                 "POST / HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\n%s", bodies[i]);
+        document.request = bytes_of_string(request);
+        fixture_put(fixture, &document);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(url, sizeof url, "%s?__wb_method=POST&%s", URL, bodies[i]);
+        struct ringkey key = fixture_key(fixture, url, 5, BYTES("hello"));
+        assert_int_equal(fetch(fixture, &key, true, &captured), ERR_OK);
+        assert_bytes_equal(captured.document.url, BYTES(URL));
+        assert_true(bytes_ends_with(captured.document.request, bytes_of_string(bodies[i])));
+    }
+    struct ringkey get = fixture_key(fixture, URL, 5, BYTES("hello"));
+    assert_int_equal(fetch(fixture, &get, true, &captured), ERR_NOT_FOUND);
+    assert_int_equal(fixture->blames_count, 0);
+}
+
 /* A crash tore the record of the request off: the signature does not fit any more, and that is no lie. */
 static void who_lost_a_request_is_not_blamed(void **state) {
     struct fixture *fixture = *state;
@@ -399,6 +425,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(lies_are_never_believed, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_request_that_nobody_vouches_for_is_left_out, fixture_setup,
                                         fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_post_travels_under_its_own_key, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(who_lost_a_request_is_not_blamed, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_signature_cannot_be_left_out, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(lies_without_a_signature, fixture_setup, fixture_teardown),

@@ -8,6 +8,7 @@
 #include "store/instance/merge.h"
 #include "store/remote/backend_code.h"
 #include "store/volume/volume_record.h"
+#include "warc/request_key.h"
 #include "web/url/url.h"
 
 /* ---- a capture by its key ---- */
@@ -174,6 +175,23 @@ static enum err drop_false_signature(struct captures *captures, struct document 
     return err;
 }
 
+/*
+ * A capture that mnemon 0.2 or earlier stored is in the index, and in the ring, under its URL alone, whatever
+ * its method (cli/store_methods.h). With its request it would be another capture than was asked for, and this
+ * node be blamed: it is given without.
+ */
+static enum err captures_drop_unkeyed(const struct captures *captures, struct bytes *request) {
+    struct buf key;
+    buf_init(&key, REQUEST_KEY_TEXT_SIZE_MAX);
+    enum err err = request_key_put(&key, *request);
+    if (err == ERR_OK && key.size > 0 &&
+        field(&captures->record, BYTES(VOLUME_REQUEST_KEY_FIELD)).size == 0) {
+        *request = bytes_of(NULL, 0);
+    }
+    buf_done(&key);
+    return err;
+}
+
 static enum err captures_describe(struct captures *captures, struct instance_session *session,
                                   const struct capture *capture, uint64_t payload_size,
                                   struct err_detail *detail) {
@@ -185,6 +203,7 @@ static enum err captures_describe(struct captures *captures, struct instance_ses
     if (err == ERR_OK) {
         err = instance_get_request(session, capture->volume, &capture->location, &request, detail);
     }
+    err = err == ERR_OK ? captures_drop_unkeyed(captures, &request) : err;
     if (err != ERR_OK) {
         return err;
     }
