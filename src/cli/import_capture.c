@@ -88,7 +88,10 @@ static enum err find_present(struct import_job *job, const struct document *docu
     index_put_capture_prefix(&job->from, buf_bytes(&job->surt), document->time_us);
     index_put_capture_prefix(&job->to, buf_bytes(&job->surt), document->time_us + 1);
     enum err err =
-        merge_open(job->session, buf_bytes(&job->from), buf_bytes(&job->to), false, &merge, detail);
+        job->from.err != ERR_OK ? job->from.err : job->to.err; /* a bound that is missing is none */
+    if (err == ERR_OK) {
+        err = merge_open(job->session, buf_bytes(&job->from), buf_bytes(&job->to), false, &merge, detail);
+    }
     if (err != ERR_OK) {
         return err;
     }

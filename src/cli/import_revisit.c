@@ -122,13 +122,16 @@ static enum err find_by_url(struct import_job *job, struct bytes url, int64_t fr
     struct merge *merge;
     enum err err = import_make_surt(job, url, NULL);
     if (err != ERR_OK) {
-        return ERR_NOT_FOUND;
+        return err == ERR_MEMORY ? err : ERR_NOT_FOUND;
     }
     buf_clear(&job->from);
     buf_clear(&job->to);
     index_put_capture_prefix(&job->from, buf_bytes(&job->surt), from_us);
     index_put_capture_prefix(&job->to, buf_bytes(&job->surt), to_us);
-    err = merge_open(job->session, buf_bytes(&job->from), buf_bytes(&job->to), true, &merge, NULL);
+    err = job->from.err != ERR_OK ? job->from.err : job->to.err;
+    if (err == ERR_OK) {
+        err = merge_open(job->session, buf_bytes(&job->from), buf_bytes(&job->to), true, &merge, NULL);
+    }
     if (err != ERR_OK) {
         return err;
     }

@@ -460,6 +460,7 @@ static bool harvest_find_capture(struct harvest *harvest, struct trip *trip, int
     if (has_key) {
         index_put_capture_prefix(&harvest->key_from, buf_bytes(&surt), since_us);
         index_put_capture_prefix(&harvest->key_to, buf_bytes(&surt), INT64_MAX);
+        has_key = harvest->key_from.err == ERR_OK && harvest->key_to.err == ERR_OK;
     }
     buf_done(&surt);
     if (!has_key || merge_open(harvest->session, buf_bytes(&harvest->key_from), buf_bytes(&harvest->key_to),
