@@ -82,6 +82,9 @@ static enum err load_json(const struct zip_entry *entry, struct source *source, 
         bool is_json = json != NULL;
         size_t position = !is_json && problem.position > 0 ? (size_t)problem.position : 0;
         json_decref(json);
+        if (!is_json && problem.text[0] == '\0') { /* jansson has words for everything else */
+            return err_set_at(detail, ERR_MEMORY, (size_t)entry->data_offset, "%s", err_text(ERR_MEMORY));
+        }
         return err_set_at(detail, ERR_INVALID, (size_t)entry->data_offset + position,
                           "%.*s: no JSON object: %s", BYTES_ARG(entry->name),
                           is_json ? "it is another value" : problem.text);
