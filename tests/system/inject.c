@@ -213,7 +213,7 @@ static bool extends_to(uint32_t number, enum kind kind) {
     case EDQUOT:
         return kind == WRITE || kind == SIZE;
     case EMFILE:
-        return kind == OPEN || kind == SOCKET;
+        return kind == OPEN; /* who cannot connect waits: that is no answer to be looked at */
     case EIO:
         return kind == READ || kind == WRITE || kind == SYNC || kind == SIZE;
     case EAGAIN:

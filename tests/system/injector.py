@@ -27,7 +27,7 @@ FAULTS = {
     "size": [(errno.ENOSPC, 0), (errno.EIO, 0)],
     "stat": [(errno.EIO, 0)],
     "thread": [(errno.EAGAIN, 0), (errno.EAGAIN, 1)],
-    "socket": [(errno.EMFILE, 0), (errno.EMFILE, 1)],
+    "socket": [(errno.EMFILE, 0)],
 }
 STDIO = ("fwrite", "fread", "fflush", "fclose", "fgets", "readdir")  # have no short form
 
