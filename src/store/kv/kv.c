@@ -98,7 +98,8 @@ static enum err kv_take_message(char *take_message, struct err_detail *detail) {
         return ERR_OK;
     }
     enum err err = kv_err_of_message(bytes_of_string(take_message));
-    err_set(detail, err, "%s", take_message);
+    bool is_misnamed = err == ERR_IO && !bytes_starts_with(bytes_of_string(take_message), BYTES("IO error"));
+    err_set(detail, err, "%s%s", is_misnamed ? "IO error: a file could not be opened: " : "", take_message);
     rocksdb_free(take_message);
     return err;
 }
