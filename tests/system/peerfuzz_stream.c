@@ -331,16 +331,23 @@ static void learn_collection(struct peerfuzz *fuzz, struct line *line, struct bu
 }
 
 void peerfuzz_learn(struct peerfuzz *fuzz) {
-    struct line line;
+    enum { TRIES = 50 };
     struct buf question;
     struct buf answer;
     buf_init(&question, QUESTION_SIZE_MAX);
     buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);
-    if (line_open(fuzz, &line)) {
-        learn_captures(fuzz, &line, &question, &answer);
-        learn_collection(fuzz, &line, &question, &answer);
+    for (unsigned i = 0; i < TRIES && !fuzz->has_collection; i++) {
+        struct line line;
+        usleep(i == 0
+                   ? 0
+                   : 100000); /* the burst before may have used up what one address may connect in a second */
+        fuzz->captures_count = 0;
+        if (line_open(fuzz, &line)) {
+            learn_captures(fuzz, &line, &question, &answer);
+            learn_collection(fuzz, &line, &question, &answer);
+        }
+        line_close(&line);
     }
-    line_close(&line);
     buf_done(&question);
     buf_done(&answer);
 }
