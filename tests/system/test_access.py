@@ -75,7 +75,7 @@ def test_blocked_captures_are_told_but_not_shown(node, rules):
     rules(rule("org,example)/private", "block"))
     objects = cdx.objects(url="http://example.org/*")
     assert [value.get("access") for value in objects] == [None] * 3 + ["block"] * 6
-    assert cdx.lines(PYWB, url="http://example.org/private/a", fields="access") == ["block"] * 3
+    assert cdx.lines(PYWB, url="http://example.org/private/a", fields="access", output="text") == ["block"] * 3
     assert '"access": "block"' in cdx.get(PYWB, url="http://example.org/private/a").text
     assert len(cdx.rows(url="http://example.org/private/a")) == 3
     assert cdx.objects(url="http://example.org/*", filter="=access:allow") == objects[:3]
