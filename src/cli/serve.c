@@ -276,9 +276,10 @@ static int serve_archive(struct cli *cli, const struct serve_options *options,
         status = data_open(&data, cli, options->data, DATA_SERVE);
     }
     if (status == CLI_DONE) {
-        bool is_watched = parsers == NULL || parsers_watch(parsers, note, cli) == ERR_OK;
-        status = is_watched ? run_node(cli, &data, options, settings, &confined, parsers)
-                            : cli_fail(cli, "the thread of the parsers cannot be started");
+        struct err_detail detail = {0};
+        enum err err = parsers == NULL ? ERR_OK : parsers_watch(parsers, note, cli, &detail);
+        status = err == ERR_OK ? run_node(cli, &data, options, settings, &confined, parsers)
+                               : cli_fail(cli, "%s", err_detail_text(&detail, err));
         data_close(&data);
     }
     parsers_stop(parsers);

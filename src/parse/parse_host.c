@@ -46,9 +46,8 @@ static _Noreturn void host_become_parser(struct parse_host *host, size_t index) 
 
 /* ---- orders ---- */
 
-static void host_tell_end(size_t index, int status) {
-    struct parse_host_message message = {
-        .kind = PARSE_HOST_ENDED, .index = (uint32_t)index, .status = (int32_t)status};
+static void host_tell(enum parse_host_kind kind, size_t index, int status) {
+    struct parse_host_message message = {.kind = kind, .index = (uint32_t)index, .status = (int32_t)status};
     (void)!send(PARSE_HOST_SOCKET, &message, sizeof message, MSG_NOSIGNAL);
 }
 
@@ -58,7 +57,7 @@ static void host_start(struct parse_host *host, size_t index) {
         host_become_parser(host, index);
     }
     if (pid < 0) {
-        host_tell_end(index, 0);
+        host_tell(PARSE_HOST_ENDED, index, 0);
         return;
     }
     host->parsers[index] = pid;
@@ -92,7 +91,7 @@ static void host_bury(struct parse_host *host) {
         for (size_t i = 0; i < host->count; i++) {
             if (host->parsers[i] == pid) {
                 host->parsers[i] = 0;
-                host_tell_end(i, status);
+                host_tell(PARSE_HOST_ENDED, i, status);
             }
         }
     }
@@ -148,6 +147,7 @@ int parse_host_main(int argc, char **argv, const struct parse_kinds *kinds) {
         getsockopt(PARSE_HOST_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || !host_prepare(&host)) {
         return HOST_FAILED;
     }
+    host_tell(PARSE_HOST_READY, 0, 0);
     host_serve(&host);
     for (size_t i = 0; i < host.count; i++) {
         if (host.parsers[i] > 0) {

@@ -7,6 +7,7 @@
  * orders of the node are a byte and a number.
  *
  *      node  ── PARSE_HOST_START i, PARSE_HOST_KILL i ──>  host  ── fork ──>  parser i
+ *            <── PARSE_HOST_READY ───────────────────────
  *            <── PARSE_HOST_ENDED i, status ─────────────        <── ends ──
  *
  * It ends with the node, and its parsers end with it.
@@ -21,7 +22,7 @@
 
 enum { PARSE_HOST_SOCKET = 3, PARSE_HOST_MEMORY = 4 }; /* its descriptors */
 
-enum parse_host_kind { PARSE_HOST_START, PARSE_HOST_KILL, PARSE_HOST_ENDED };
+enum parse_host_kind { PARSE_HOST_START, PARSE_HOST_KILL, PARSE_HOST_ENDED, PARSE_HOST_READY };
 
 /* In both directions. */
 struct parse_host_message {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ enum {
     DELAY_FIRST_US = 100000, /* before the second start in a row; the first is at once */
     DELAY_MAX_US = 30000000,
     AWAIT_MS = 1000,
+    READY_MS = 30000, /* until the host is there: some milliseconds, but a machine may be busy */
     TAKE_TIMEOUT_US = 20000000,
     DEATHS_MAX = 1, /* so many parsers may end before a job that has not begun is given up too */
 };
@@ -467,11 +469,27 @@ enum err parsers_start(size_t count, struct parsers **ret_parsers, struct err_de
     return ERR_OK;
 }
 
+/* A host that could not be executed, or not be confined, has ended without a word. */
+static enum err host_await(struct parsers *parsers, struct err_detail *detail) {
+    struct parse_host_message message = {0};
+    struct pollfd wait = {.fd = parsers->fd, .events = POLLIN};
+    bool is_ready = poll(&wait, 1, READY_MS) == 1 &&
+                    recv(parsers->fd, &message, sizeof message, MSG_DONTWAIT) == (ssize_t)sizeof message &&
+                    message.kind == PARSE_HOST_READY;
+    return is_ready ? ERR_OK
+                    : err_set(detail, ERR_SYSTEM,
+                              "parsers cannot be started: their process has ended; node.parsers = 0 parses "
+                              "in this one");
+}
+
 enum err parsers_watch(struct parsers *parsers, void (*note)(void *context, const char *sentence),
-                       void *context) {
+                       void *context, struct err_detail *detail) {
     parsers->note = note;
     parsers->context = context;
-    enum err err = loop_init(&parsers->loop, 0);
+    enum err err = host_await(parsers, detail);
+    if (err == ERR_OK) {
+        err = loop_init(&parsers->loop, 0);
+    }
     if (err != ERR_OK) {
         return err;
     }

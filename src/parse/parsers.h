@@ -1,8 +1,9 @@
 /*
  * parsers - the processes of a node in which foreign content is parsed.
  *
- *      parsers_start()    at the start of the program, while it has one thread and no key: its host
- * (parse_host.h) parsers_watch()    when threads may be started parse_seat.h       has jobs done
+ *      parsers_start()    its host (parse_host.h), while the program has one thread and no key
+ *      parsers_watch()    when threads may be started
+ *      parse_seat.h       has jobs done
  *      parsers_stop()     when nobody has
  *
  * A parser is started when it is first needed. One that ends or takes too long costs the document at which it
@@ -30,9 +31,9 @@ enum { PARSERS_COUNT_MAX = 32 }; /* of a group */
  * set. */
 enum err parsers_start(size_t count, struct parsers **ret_parsers, struct err_detail *detail) MUST_CHECK;
 
-/* note: tells the operator something, a sentence; may be NULL. */
+/* Waits until the host is ready. note: tells the operator something, a sentence; may be NULL. */
 enum err parsers_watch(struct parsers *parsers, void (*note)(void *context, const char *sentence),
-                       void *context) MUST_CHECK;
+                       void *context, struct err_detail *detail) MUST_CHECK;
 
 /* No job is under way. Parsers and host end. May be NULL. */
 void parsers_stop(struct parsers *take_parsers);

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 import threading
 
 import pytest
@@ -137,3 +138,11 @@ def kill_while_reading(node, expected, key):
 @pytest.mark.parametrize("arguments", [["parser-host"], ["parser-host", "2", "1"]])
 def test_the_word_of_the_host_is_no_command(mnemon, arguments):
     assert mnemon(*arguments).returncode != 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can hide /proc from a program")
+def test_a_node_that_cannot_have_parsers_says_so_and_does_not_start(mnemon, tmp_path):
+    program = mnemon("--help").args[0]
+    script = 'mount -t tmpfs none /proc && exec "$0" serve --data "$1" --http 0'
+    got = subprocess.run(["unshare", "-m", "sh", "-c", script, program, tmp_path / "node"], capture_output=True, text=True, timeout=60)
+    assert got.returncode == 1 and "parsers cannot be started" in got.stderr, got

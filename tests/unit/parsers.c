@@ -122,7 +122,7 @@ static int world_open(void **state) {
     struct world *world = calloc(1, sizeof *world);
     assert_non_null(world);
     assert_int_equal(parsers_start(PARSERS_COUNT, &world->parsers, NULL), ERR_OK);
-    assert_int_equal(parsers_watch(world->parsers, NULL, NULL), ERR_OK);
+    assert_int_equal(parsers_watch(world->parsers, NULL, NULL, NULL), ERR_OK);
     parse_seat_init(&world->away, world->parsers, PARSE_SHORT);
     parse_seat_init(&world->here, NULL, PARSE_SHORT);
     buf_init(&world->out, OUT_MAX);
