@@ -215,7 +215,8 @@ JSON_FOR_PEOPLE = {"node/crawl/job_wish.c", "store/access/access_line.c"}
 JSON_READERS = {
     "cli/ask.h", "cli/job.c", "cli/ring_status.c", "node/crawl/job_files.c", "node/crawl/job_wish.c",
     "node/crawl/save_requests.c", "node/mirror/collection_setup.c", "node/mirror/mirrored_archives.c",
-    "node/node_file.c", "store/access/access_line.c", "store/remote/remote_call.c", "warc/wacz_reader.c",
+    "node/node_file.c", "store/access/access_line.c", "store/remote/remote_call.c", "warc/request_key.c",
+    "warc/wacz_reader.c",
 }
 
 
