@@ -266,7 +266,7 @@ def test_replayweb_page_shows_an_export(run, archive, live):
 
 def holders(nodes, urls):
     """Those that have a capture of each of them on their own disks, and those that have none of any."""
-    having = {each: {json.loads(line.split(" ", 2)[2])["url"] for line in each.run("list", "*").stdout.splitlines()} for each in nodes}
+    having = {each: {json.loads(line.split(" ", 2)[2])["url"] for line in each.run("list", "--local", "*").stdout.splitlines()} for each in nodes}
     return [n for n in nodes if having[n] >= set(urls)], [n for n in nodes if not having[n] & set(urls)]
 
 
