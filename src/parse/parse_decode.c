@@ -136,17 +136,28 @@ static enum err decode_run(void *state, struct parse_io *io) {
 const struct parse_kind parse_decode = {
     .number = PARSE_DECODE, .make = decode_make, .free = decode_free, .run = decode_run};
 
+enum err parse_params_begin(struct buf *out, size_t size, struct wire_writer *ret_writer) {
+    buf_clear(out);
+    enum err err = size > PARSE_PARAMS_SIZE_MAX ? ERR_LIMIT : buf_reserve(out, size);
+    if (err == ERR_OK) {
+        wire_writer_init(ret_writer, out->data, size);
+    }
+    return err;
+}
+
+enum err parse_params_end(struct buf *out, const struct wire_writer *writer) {
+    out->size = wire_writer_bytes(writer).size;
+    return writer->err;
+}
+
 enum err parse_decode_params(struct buf *out, const struct parse_decode_params *params) {
     struct wire_writer writer;
-    buf_clear(out);
-    enum err err = buf_reserve(out, params->head.size + 2 * WIRE_VARINT_SIZE_MAX);
+    enum err err = parse_params_begin(out, params->head.size + 3 * WIRE_VARINT_SIZE_MAX, &writer);
     if (err != ERR_OK) {
         return err;
     }
-    wire_writer_init(&writer, out->data, params->head.size + 2 * WIRE_VARINT_SIZE_MAX);
     wire_write_string(&writer, params->head);
     wire_write_bool(&writer, params->has_chunks);
     wire_write_u64(&writer, params->size_max);
-    out->size = wire_writer_bytes(&writer).size;
-    return writer.err;
+    return parse_params_end(out, &writer);
 }

@@ -40,6 +40,11 @@ enum err parse_document_next(struct parse_document *document, struct bytes *ret_
 void parse_write_detail(struct wire_writer *writer, const struct err_detail *detail);
 void parse_read_detail(struct wire_reader *reader, struct err_detail *ret_detail);
 
+/* The parameters of a job: begun in *out, of which nothing is kept, and at most so long; then ended.
+ * ERR_LIMIT: longer than any may be. */
+enum err parse_params_begin(struct buf *out, size_t size, struct wire_writer *ret_writer) MUST_CHECK;
+enum err parse_params_end(struct buf *out, const struct wire_writer *writer) MUST_CHECK;
+
 /* ---- for callers ---- */
 
 /* The pieces that come out are the document; the note says why it ended early. */

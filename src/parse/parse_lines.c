@@ -142,18 +142,15 @@ static void *lines_job_make(void) {
 enum err parse_lines_params(struct buf *out, const struct parse_lines_params *params) {
     size_t size = params->head.size + params->content_type.size + 4 * WIRE_VARINT_SIZE_MAX;
     struct wire_writer writer;
-    buf_clear(out);
-    enum err err = size > PARSE_PARAMS_SIZE_MAX ? ERR_LIMIT : buf_reserve(out, size);
+    enum err err = parse_params_begin(out, size, &writer);
     if (err != ERR_OK) {
         return err;
     }
-    wire_writer_init(&writer, out->data, size);
     wire_write_string(&writer, params->head);
     wire_write_string(&writer, params->content_type);
     wire_write_bool(&writer, params->is_html);
     wire_write_bool(&writer, params->wants_lines);
-    out->size = wire_writer_bytes(&writer).size;
-    return writer.err;
+    return parse_params_end(out, &writer);
 }
 
 static enum err lines_transcode(struct page_lines *page, struct bytes content_type, bool is_html) {

@@ -49,7 +49,6 @@ enum err parse_links_params(struct buf *out, const struct parse_links_params *pa
         params->head.size + params->content_type.size + params->base.size + 8 * WIRE_VARINT_SIZE_MAX;
     uint64_t count = 0;
     struct wire_writer writer;
-    buf_clear(out);
     for (size_t i = 0; i < fields_count && count < FIELDS_MAX; i++) {
         const struct field *field = &params->fields->items[i];
         if (links_is_of_interest(field->name)) {
@@ -57,11 +56,10 @@ enum err parse_links_params(struct buf *out, const struct parse_links_params *pa
             count++;
         }
     }
-    enum err err = size > PARSE_PARAMS_SIZE_MAX ? ERR_LIMIT : buf_reserve(out, size);
+    enum err err = parse_params_begin(out, size, &writer);
     if (err != ERR_OK) {
         return err;
     }
-    wire_writer_init(&writer, out->data, size);
     wire_write_string(&writer, params->head);
     wire_write_bool(&writer, params->has_chunks);
     wire_write_string(&writer, params->content_type);
@@ -78,8 +76,7 @@ enum err parse_links_params(struct buf *out, const struct parse_links_params *pa
             count--;
         }
     }
-    out->size = wire_writer_bytes(&writer).size;
-    return writer.err;
+    return parse_params_end(out, &writer);
 }
 
 /* ---- the job ---- */

@@ -67,18 +67,12 @@ enum err parse_page_params(struct buf *out, const struct parse_page_params *para
     size_t size = params->head.size + params->content_type.size + params->prefix.size +
                   params->timestamp.size + params->url.size + params->insert.size + 10 * WIRE_VARINT_SIZE_MAX;
     struct wire_writer writer;
-    buf_clear(out);
-    if (size > PARSE_PARAMS_SIZE_MAX) {
-        return ERR_LIMIT;
+    enum err err = parse_params_begin(out, size, &writer);
+    if (err != ERR_OK) {
+        return err;
     }
-    enum err err = buf_reserve(out, size);
-    if (err == ERR_OK) {
-        wire_writer_init(&writer, out->data, size);
-        page_code(&(struct wire_coder){.writer = &writer}, &copy);
-        out->size = wire_writer_bytes(&writer).size;
-        err = writer.err;
-    }
-    return err;
+    page_code(&(struct wire_coder){.writer = &writer}, &copy);
+    return parse_params_end(out, &writer);
 }
 
 /* ---- the job ---- */

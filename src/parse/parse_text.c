@@ -35,17 +35,14 @@ static void *text_job_make(void) {
 enum err parse_text_params(struct buf *out, const struct parse_text_params *params) {
     size_t size = params->head.size + params->content_type.size + 4 * WIRE_VARINT_SIZE_MAX;
     struct wire_writer writer;
-    buf_clear(out);
-    enum err err = size > PARSE_PARAMS_SIZE_MAX ? ERR_LIMIT : buf_reserve(out, size);
+    enum err err = parse_params_begin(out, size, &writer);
     if (err != ERR_OK) {
         return err;
     }
-    wire_writer_init(&writer, out->data, size);
     wire_write_string(&writer, params->head);
     wire_write_string(&writer, params->content_type);
     wire_write_u64(&writer, params->size_max);
-    out->size = wire_writer_bytes(&writer).size;
-    return writer.err;
+    return parse_params_end(out, &writer);
 }
 
 /* What is damaged, too long or of an encoding that nobody knows counts as far as it can be read. */
