@@ -66,7 +66,8 @@ static bool find_coding(struct bytes name, enum content_coding *ret_coding) {
 
 static void start_stage(struct content_stage *stage, enum content_coding coding) {
     stage->coding = coding;
-    stage->is_known = stage->is_passing = stage->is_ended = stage->has_more = false;
+    stage->is_known = stage->is_passing = stage->has_more = false;
+    stage->is_ended = stage->is_padding = false;
     stage->first_size = stage->first_left = 0;
     stage->ready = bytes_of(NULL, 0);
     stage->size = 0;
@@ -249,10 +250,13 @@ static enum err content_step(struct content_stage *stage, struct bytes *input, s
     assert_failed("every encoding has a decoder", __FILE__, __LINE__);
 }
 
-/* Behind the end may come another gzip member or zstd frame; anything else is padding. */
+/*
+ * Behind the end may come another gzip member or zstd frame; anything else is padding, and so is all that
+ * follows it: where the pieces of the body end must not matter.
+ */
 static bool goes_on(struct content_stage *stage, struct bytes input) {
-    if (!stage->is_ended) {
-        return true;
+    if (!stage->is_ended || stage->is_padding) {
+        return !stage->is_padding;
     }
     switch (stage->coding) {
     case CONTENT_GZIP:
@@ -340,6 +344,7 @@ static enum err content_decode(struct content *content, struct content_stage *st
     bool is_first = stage->first_left > 0;
     struct bytes source = is_first ? content_first(stage) : *before;
     if (!goes_on(stage, source)) {
+        stage->is_padding = true;
         stage->first_left = 0;
         *before = bytes_of(NULL, 0); /* padding */
         return ERR_OK;

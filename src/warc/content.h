@@ -39,7 +39,8 @@ struct content_stage {
     enum content_coding coding;
     bool is_known;    /* its first bytes have been seen: it is what it is called, or passes as it is */
     bool is_passing;  /* it is not encoded at all */
-    bool is_ended;    /* what follows is not part of it */
+    bool is_ended;    /* a gzip member or zstd frame may follow, or padding */
+    bool is_padding;  /* whatever follows is not part of it */
     bool has_more;    /* there may be output without more input */
     uint8_t first[2]; /* the first bytes, until there are enough to tell */
     size_t first_size;
