@@ -340,6 +340,7 @@ def test_an_address_has_a_rate(start):
     assert states[0].status == 200 and len(refused) >= 5
     assert int(refused[0].headers["Retry-After"]) >= 1
     assert all(node.ask("/health", to="127.0.0.1").status == 200 for _ in range(30))
+    assert all(node.ask("/health", to=address, token=True).status == 200 for _ in range(30))
     assert node.ask("/health", to=address, headers={"Host": "any.example"}).status in (200, 429)
     metric = wait_for(lambda: re.search(r"mnemon_http_requests_limited_total ([1-9]\d*)", node.ask("/metrics", to="127.0.0.1").text))
     assert int(metric.group(1)) >= 5

@@ -405,8 +405,9 @@ bool admin_check(void *context, struct http_request *request) {
             "setting http.hosts lists");
         return false;
     }
-    if (admin->config.rate > 0 && !address_is_loopback(&client) &&
-        !http_limit_take(&admin->requests, &client, admin_now_us(admin), &wait_us)) {
+    bool is_counted =
+        admin->config.rate > 0 && !address_is_loopback(&client) && !admin_is_known(admin, request);
+    if (is_counted && !http_limit_take(&admin->requests, &client, admin_now_us(admin), &wait_us)) {
         add_retry_after(request, wait_us);
         http_answer_status(request, STATUS_TOO_MANY, ERR_LIMIT, "too many requests from this address");
         return false;

@@ -12,7 +12,7 @@
  * admin_check() stands in front of every request:
  *   - a node that listens on a loopback address answers only to names of this machine, so that a page of the
  *     Web whose name suddenly leads to 127.0.0.1 (DNS rebinding) gets nothing;
- *   - an address other than loopback has a rate;
+ *   - an address other than loopback has a rate, but for requests of those who may operate the node;
  *   - if reads need a login too, it asks for one. The parts of a replayed page come without the cookie:
  *     they are given to addresses from which somebody is logged in.
  *
