@@ -1,6 +1,6 @@
 /*
- * captures - any bytes as questions and answers about one capture, and as pages of a walk. The first byte
- * says what they claim to be; whatever is read must be written as the same bytes again.
+ * captures - any bytes as questions and answers about one capture and about many, and as pages of a walk. The
+ * first byte says what they claim to be; whatever is read must be written as the same bytes again.
  */
 #include "fuzz.h"
 
@@ -10,7 +10,7 @@
 #include "node/reading/ring_reader_scope.h"
 #include "store/remote/backend_code.h"
 
-enum { KINDS_COUNT = 4, WRITTEN_SIZE_MAX = 4 << 20 };
+enum { KINDS_COUNT = 4, MANY_FROM = 250, WRITTEN_SIZE_MAX = 4 << 20 };
 
 static void check_question(struct bytes input, struct buf *out) {
     struct captures_question question;
@@ -25,6 +25,27 @@ static void check_answer(struct bytes input, struct buf *out) {
     if (captures_code_read_answer(input, &answer, NULL) == ERR_OK) {
         enum err err = captures_code_put_answer(out, &answer);
         ASSERT(err == ERR_OK && bytes_equal(buf_bytes(out), input));
+    }
+}
+
+static void check_many(struct bytes input, struct buf *out) {
+    struct captures_many many;
+    if (captures_code_read_many(input, &many, NULL) == ERR_OK) {
+        enum err err = captures_code_put_many(out, &many);
+        ASSERT(err == ERR_OK && bytes_equal(buf_bytes(out), input));
+    }
+}
+
+/* Entries up to the first that is none; what was read is what is written. */
+static void check_entries(struct bytes input, struct buf *out) {
+    struct wire_reader reader;
+    enum captures_many_status status;
+    struct captures_answer answer = {0};
+    wire_reader_init(&reader, input);
+    while (wire_reader_left(&reader) > 0 && captures_code_read_entry(&reader, &status, &answer) == ERR_OK) {
+        enum err err = captures_code_put_entry(out, status, &answer);
+        ASSERT(err == ERR_OK && out->size <= input.size);
+        ASSERT(bytes_equal(buf_bytes(out), bytes_slice(input, 0, out->size)));
     }
 }
 
@@ -95,7 +116,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     struct buf out;
     buf_init(&out, WRITTEN_SIZE_MAX);
-    checks[data[0] % KINDS_COUNT](bytes_of(data + 1, size - 1), &out);
+    struct bytes input = bytes_of(data + 1, size - 1);
+    if (data[0] >= MANY_FROM) {
+        (data[0] % 2 == 0 ? check_many : check_entries)(input, &out);
+    } else {
+        checks[data[0] % KINDS_COUNT](input, &out);
+    }
     buf_done(&out);
     return 0;
 }

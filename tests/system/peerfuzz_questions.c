@@ -93,6 +93,17 @@ static void put_capture(struct peerfuzz *fuzz, struct buf *out, bool is_hand) {
     (void)!captures_code_put_question(out, &question);
 }
 
+static void put_many(struct peerfuzz *fuzz, struct buf *out) {
+    struct bytes surt;
+    struct captures_many many = {.size_max = (uint32_t)below(fuzz, PEER_RPC_PIECE_SIZE_MAX + 1),
+                                 .count = (uint32_t)below(fuzz, CAPTURES_CODE_KEYS_MAX + 1)};
+    for (uint32_t i = 0; i < many.count; i++) {
+        many.keys[i] = some_key(fuzz, &surt);
+        many.is_about[i] = below(fuzz, 2) == 0;
+    }
+    (void)!captures_code_put_many(out, &many);
+}
+
 static void put_walk(struct peerfuzz *fuzz, struct buf *out) {
     struct bytes surt;
     struct backend_code_walk walk = {.in_reverse = below(fuzz, 2) == 0,
@@ -200,6 +211,9 @@ void peerfuzz_put_question(struct peerfuzz *fuzz, unsigned service, struct buf *
     case PEER_RPC_CAPTURE:
     case PEER_RPC_HAND:
         put_capture(fuzz, out, service == PEER_RPC_HAND);
+        break;
+    case PEER_RPC_CAPTURES:
+        put_many(fuzz, out);
         break;
     case PEER_RPC_WALK:
         put_walk(fuzz, out);

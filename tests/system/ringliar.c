@@ -210,6 +210,39 @@ static enum err answer_decrees(void *context, const struct peer *from, struct by
     return buf_put(answer, buf_bytes(&flood));
 }
 
+/* Each of many as the liar would give it alone. */
+static enum err give_many(void *context, const struct peer *from, struct bytes question, struct buf *answer,
+                          struct err_detail *detail) {
+    struct captures_many many;
+    struct buf alone;
+    struct buf given;
+    buf_init(&alone, PEER_RPC_QUESTION_SIZE_MAX);
+    buf_init(&given, PEER_RPC_ANSWER_SIZE_MAX);
+    enum err err = captures_code_read_many(question, &many, detail);
+    for (uint32_t i = 0; err == ERR_OK && i < many.count; i++) {
+        struct captures_question one = {.key = many.keys[i],
+                                        .wants_description = true,
+                                        .size_max = many.is_about[i] ? 0 : PEER_RPC_PIECE_SIZE_MAX};
+        buf_clear(&alone);
+        buf_clear(&given);
+        err = captures_code_put_question(&alone, &one);
+        err = err == ERR_OK ? give(context, from, buf_bytes(&alone), &given, detail) : err;
+        bool is_there = given.size > 1;
+        uint8_t head[] = {is_there ? CAPTURES_THERE : CAPTURES_ABSENT, (uint8_t)given.size,
+                          (uint8_t)(given.size >> 8), (uint8_t)(given.size >> 16), 0};
+        if (answer->size + given.size > PEER_RPC_PIECE_SIZE_MAX) {
+            uint8_t later = CAPTURES_LATER;
+            err = buf_put(answer, bytes_of(&later, 1));
+        } else if (err == ERR_OK) {
+            buf_put(answer, bytes_of(head, is_there ? sizeof head : 1));
+            err = is_there ? buf_put(answer, buf_bytes(&given)) : answer->err;
+        }
+    }
+    buf_done(&alone);
+    buf_done(&given);
+    return err;
+}
+
 /* All services are registered here, so this one function decides who answers. */
 void __wrap_peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service service,
                            peer_rpc_handler *handler, void *context) {
@@ -217,7 +250,7 @@ void __wrap_peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service serv
         [PEER_RPC_CAPTURE] = give,           [PEER_RPC_COMPARE] = answer_compare,
         [PEER_RPC_OFFER] = answer_offer,     [PEER_RPC_CONFIRM] = answer_confirm,
         [PEER_RPC_PROVE] = answer_prove,     [PEER_RPC_WALK] = list_invented,
-        [PEER_RPC_DECREES] = answer_decrees,
+        [PEER_RPC_DECREES] = answer_decrees, [PEER_RPC_CAPTURES] = give_many,
     };
     peer_rpc_handler *liar = service < sizeof liars / sizeof *liars ? liars[service] : NULL;
     if (service == PEER_RPC_WALK && !lies("invents")) {

@@ -415,8 +415,96 @@ static void another_page_of_the_host_is_not_taken_for_this_one(void **state) {
     assert_true(peer_equal(&fixture->blamed, &liar->peer));
 }
 
+/* ---- many at once ---- */
+
+enum { ENTRIES_MAX = 8 };
+
+struct entries {
+    struct buf answer;
+    size_t count;
+    enum captures_many_status statuses[ENTRIES_MAX];
+    struct captures_answer answers[ENTRIES_MAX];
+};
+
+static void ask_many(struct fixture *fixture, const struct captures_many *many, struct entries *entries) {
+    struct buf question;
+    struct wire_reader reader;
+    buf_init(&question, PEER_RPC_QUESTION_SIZE_MAX);
+    buf_init(&entries->answer, PEER_RPC_ANSWER_SIZE_MAX);
+    assert_int_equal(captures_code_put_many(&question, many), ERR_OK);
+    assert_int_equal(peer_rpc_ask(fixture->nodes[READER].peer_rpc, &fixture->nodes[1].peer, PEER_RPC_CAPTURES,
+                                  buf_bytes(&question), 10000, &entries->answer, NULL),
+                     ERR_OK);
+    wire_reader_init(&reader, buf_bytes(&entries->answer));
+    for (entries->count = 0; wire_reader_left(&reader) > 0; entries->count++) {
+        assert_int_equal(captures_code_read_entry(&reader, &entries->statuses[entries->count],
+                                                  &entries->answers[entries->count]),
+                         ERR_OK);
+    }
+    assert_int_equal(entries->count, many->count);
+    buf_done(&question);
+}
+
+static void many_come_in_one_answer_and_what_has_no_room_later(void **state) {
+    struct fixture *fixture = *state;
+    struct captures_many many = {.size_max = 1 << 20};
+    struct captured captured;
+    struct entries entries;
+    char *large = calloc(1, LARGE_SIZE);
+    uint8_t noise[6000];
+    struct prng prng;
+    assert_non_null(large);
+    prng_init(&prng, 1);
+    prng_fill(&prng, noise, sizeof noise); /* zstd makes no less of it */
+    struct bytes bodies[] = {BYTES("one"), bytes_of(noise, sizeof noise), BYTES(""),
+                             bytes_of(large, LARGE_SIZE), BYTES("never put")};
+    for (unsigned i = 0; i < 5; i++) {
+        struct document document = fixture_document(URL, 10 + i, bodies[i]);
+        if (i < 4) {
+            fixture_put(fixture, &document);
+        }
+        many.keys[many.count++] = fixture_key(fixture, URL, 10 + i, bodies[i]);
+    }
+    ask_many(fixture, &many, &entries);
+    enum captures_many_status expected[] = {CAPTURES_THERE, CAPTURES_THERE, CAPTURES_THERE, CAPTURES_ALONE,
+                                            CAPTURES_ABSENT};
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(entries.statuses[i], expected[i]);
+        if (expected[i] == CAPTURES_THERE) {
+            assert_int_equal(captures_take(fixture->fetch, &fixture->nodes[1].peer, &many.keys[i], false,
+                                           &entries.answers[i], &captured, NULL),
+                             ERR_OK);
+            assert_bytes_equal(captured.payload, bodies[i]);
+            /* The same for another key is false. */
+            assert_int_equal(captures_take(fixture->fetch, &fixture->nodes[1].peer, &many.keys[4], false,
+                                           &entries.answers[i], &captured, NULL),
+                             ERR_MISMATCH);
+        }
+    }
+    buf_done(&entries.answer);
+    many.size_max = 1000; /* the first is given whatever the bound is; without its payload the second fits */
+    many.is_about[1] = true;
+    ask_many(fixture, &many, &entries);
+    assert_int_equal(entries.statuses[0], CAPTURES_THERE);
+    assert_int_equal(entries.statuses[1], CAPTURES_THERE);
+    assert_int_equal(captures_take(fixture->fetch, &fixture->nodes[1].peer, &many.keys[1], true,
+                                   &entries.answers[1], &captured, NULL),
+                     ERR_OK);
+    assert_true(captured.document.is_body_left_out);
+    assert_int_equal(captured.sum.size, sizeof noise);
+    buf_done(&entries.answer);
+    many.is_about[1] = false;
+    ask_many(fixture, &many, &entries);
+    assert_int_equal(entries.statuses[1], CAPTURES_LATER);
+    buf_done(&entries.answer);
+    assert_int_equal(fixture->blames_count, 0);
+    free(large);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(many_come_in_one_answer_and_what_has_no_room_later, fixture_setup,
+                                        fixture_teardown),
         cmocka_unit_test_setup_teardown(a_capture_comes_as_it_is, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(without_the_surt_the_holder_looks_it_up, fixture_setup,
                                         fixture_teardown),

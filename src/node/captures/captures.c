@@ -83,7 +83,7 @@ static void captures_give_done(struct captures *captures) {
     captures->has_kit = false;
 }
 
-static enum err captures_prepare(struct captures *captures) {
+enum err captures_prepare(struct captures *captures) {
     if (captures->has_kit) {
         return ERR_OK;
     }
@@ -110,20 +110,20 @@ static enum err captures_prepare(struct captures *captures) {
 }
 
 /* Into captures->surt; ERR_NOT_FOUND: the key is of another position than the given SURT. */
-static enum err captures_find_surt(struct captures *captures, const struct captures_question *question) {
+static enum err captures_find_surt(struct captures *captures, const struct ringkey *key, struct bytes surt) {
     uint8_t place[RINGKEY_POSITION_SIZE];
     buf_clear(&captures->surt);
     enum err err = ERR_NOT_FOUND;
-    if (question->surt.size > 0) {
-        err = buf_put(&captures->surt, question->surt);
+    if (surt.size > 0) {
+        err = buf_put(&captures->surt, surt);
     } else if (captures->config.find_surt != NULL) {
-        err = captures->config.find_surt(captures->config.context, &question->key, &captures->surt);
+        err = captures->config.find_surt(captures->config.context, key, &captures->surt);
     }
     if (err != ERR_OK) {
         return err;
     }
     position_of_surt(&captures->sha256, buf_bytes(&captures->surt), captures->config.mapping, place);
-    return memcmp(place, question->key.bytes, RINGKEY_POSITION_SIZE) == 0 ? ERR_OK : ERR_NOT_FOUND;
+    return memcmp(place, key->bytes, RINGKEY_POSITION_SIZE) == 0 ? ERR_OK : ERR_NOT_FOUND;
 }
 
 /* ---- describing ---- */
@@ -192,9 +192,8 @@ static enum err captures_drop_unkeyed(const struct captures *captures, struct by
     return err;
 }
 
-static enum err captures_describe(struct captures *captures, struct instance_session *session,
-                                  const struct capture *capture, uint64_t payload_size,
-                                  struct err_detail *detail) {
+enum err captures_describe(struct captures *captures, struct instance_session *session,
+                           const struct capture *capture, uint64_t payload_size, struct err_detail *detail) {
     struct document_sum sum = {.size = payload_size};
     struct bytes request;
     memcpy(sum.digest, capture->digest, sizeof sum.digest);
@@ -219,6 +218,17 @@ static enum err captures_describe(struct captures *captures, struct instance_ses
 }
 
 /* ---- giving ---- */
+
+enum err captures_locate(struct captures *captures, const struct ringkey *key, struct bytes surt,
+                         struct capture *ret_capture, struct key *ret_key, struct block *ret_block,
+                         struct err_detail *detail) {
+    enum err err = captures_find_surt(captures, key, surt);
+    if (err == ERR_OK) {
+        err = capture_by_key(captures->session, buf_bytes(&captures->surt), key, &captures->bounds, NULL,
+                             ret_capture, detail);
+    }
+    return err == ERR_OK ? instance_locate(captures->session, ret_capture, ret_key, ret_block, detail) : err;
+}
 
 /* The one that has it open, or the one that was idle longest. */
 static struct captures_giver *choose_giver(struct captures *captures, const struct ringkey *key) {
@@ -251,14 +261,7 @@ static enum err open_giver(struct captures *captures, struct captures_giver *giv
     struct capture capture;
     struct block block;
     struct key key;
-    enum err err = captures_find_surt(captures, question);
-    if (err == ERR_OK) {
-        err = capture_by_key(captures->session, buf_bytes(&captures->surt), &question->key, &captures->bounds,
-                             NULL, &capture, detail);
-    }
-    if (err == ERR_OK) {
-        err = instance_locate(captures->session, &capture, &key, &block, detail);
-    }
+    enum err err = captures_locate(captures, &question->key, question->surt, &capture, &key, &block, detail);
     if (err == ERR_OK && question->wants_description) {
         err = captures_describe(captures, giver->session, &capture, block.size, detail);
     }
@@ -359,6 +362,7 @@ struct captures *captures_new(const struct captures_config *config) {
     captures->config.timeout_ms = config->timeout_ms > 0 ? config->timeout_ms : TIMEOUT_MS;
     if (config->peer_rpc != NULL) {
         peer_rpc_serve(config->peer_rpc, PEER_RPC_CAPTURE, captures_give, captures);
+        peer_rpc_serve(config->peer_rpc, PEER_RPC_CAPTURES, captures_give_many, captures);
     }
     return captures;
 }

@@ -44,8 +44,8 @@ struct captures_config {
     void *context;
 };
 
-/* Also answers PEER_RPC_CAPTURE. Before peer_rpc_start(). Without a peer_rpc, only captures_read_own() can be
- * called. */
+/* Also answers PEER_RPC_CAPTURE and PEER_RPC_CAPTURES. Before peer_rpc_start(). Without a peer_rpc, only
+ * captures_read_own() can be called. */
 struct captures *captures_new(const struct captures_config *config); /* NULL: out of memory */
 void captures_free(struct captures *captures);
 
@@ -108,6 +108,16 @@ struct captures_request {
  */
 enum err captures_fetch_by(struct captures_session *session, const struct captures_request *request,
                            struct captured *ret_captured, struct err_detail *detail) MUST_CHECK;
+
+/*
+ * One of many captures that a node gave at once (captures_code.h), checked as any other: the entry with the
+ * description and the whole payload, or with the description alone. ERR_MISMATCH: it is false, with a
+ * sentence.
+ */
+struct captures_answer;
+enum err captures_take(struct captures_session *session, const struct peer *from, const struct ringkey *key,
+                       bool is_about, const struct captures_answer *answer, struct captured *ret_captured,
+                       struct err_detail *detail) MUST_CHECK;
 
 /*
  * What this node has on its volumes, as others are given it. Lasts until the next call; on a thread that may

@@ -123,3 +123,69 @@ enum err captures_code_read_answer(struct bytes in, struct captures_answer *ret_
     }
     return err;
 }
+
+/* ---- many at once ---- */
+
+enum err captures_code_put_many(struct buf *out, const struct captures_many *many) {
+    struct wire_writer writer;
+    enum err err = captures_start(&writer, out, SMALL_SIZE_MAX + many->count * (RINGKEY_SIZE + 1));
+    if (err != ERR_OK) {
+        return err;
+    }
+    wire_write_varint(&writer, many->size_max);
+    wire_write_varint(&writer, many->count);
+    for (uint32_t i = 0; i < many->count; i++) {
+        wire_write_bytes(&writer, bytes_of(many->keys[i].bytes, RINGKEY_SIZE));
+        wire_write_bool(&writer, many->is_about[i]);
+    }
+    return captures_finish(&writer, out);
+}
+
+enum err captures_code_read_many(struct bytes in, struct captures_many *ret_many, struct err_detail *detail) {
+    struct wire_reader reader;
+    wire_reader_init(&reader, in);
+    ret_many->size_max = (uint32_t)wire_read_varint(&reader, PEER_RPC_PIECE_SIZE_MAX);
+    ret_many->count = (uint32_t)wire_read_varint(&reader, CAPTURES_CODE_KEYS_MAX);
+    for (uint32_t i = 0; i < ret_many->count && reader.err == ERR_OK; i++) {
+        wire_read_array(&reader, ret_many->keys[i].bytes, RINGKEY_SIZE);
+        ret_many->is_about[i] = wire_read_bool(&reader);
+    }
+    return wire_reader_finish(&reader, detail);
+}
+
+enum err captures_code_put_entry(struct buf *out, enum captures_many_status status,
+                                 const struct captures_answer *answer) {
+    enum { LENGTH_SIZE = 4 };
+    uint8_t mark = (uint8_t)status;
+    size_t start = out->size;
+    enum err err = buf_put(out, bytes_of(&mark, 1));
+    if (err != ERR_OK || status != CAPTURES_THERE) {
+        return err;
+    }
+    uint8_t room[LENGTH_SIZE] = {0};
+    err = buf_put(out, bytes_of(room, sizeof room));
+    err = err == ERR_OK ? captures_code_put_answer(out, answer) : err;
+    if (err != ERR_OK) {
+        out->size = start;
+        return err;
+    }
+    struct wire_writer writer;
+    wire_writer_init(&writer, out->data + start + 1, LENGTH_SIZE);
+    wire_write_u32(&writer, (uint32_t)(out->size - start - 1 - LENGTH_SIZE));
+    return writer.err;
+}
+
+enum err captures_code_read_entry(struct wire_reader *reader, enum captures_many_status *ret_status,
+                                  struct captures_answer *ret_answer) {
+    *ret_status = (enum captures_many_status)wire_read_u8_max(reader, CAPTURES_ALONE);
+    if (reader->err != ERR_OK || *ret_status != CAPTURES_THERE) {
+        return reader->err;
+    }
+    uint32_t size = wire_read_u32(reader);
+    struct bytes capture = wire_read_bytes(reader, size);
+    if (reader->err != ERR_OK) {
+        return reader->err;
+    }
+    enum err err = captures_code_read_answer(capture, ret_answer, NULL);
+    return err == ERR_OK && !ret_answer->is_there ? ERR_INVALID : err;
+}

@@ -14,6 +14,17 @@
  * whole payload. The piece begins at the offset and has at most size_max bytes, packed in one zstd frame if
  * that helps.
  *
+ * PEER_RPC_CAPTURES, many captures at once:
+ *
+ *      question   size_max:varint count:varint<=64 { key[40] is_about:bool }
+ *      answer     for each key, in their order:
+ *                 0:u8                          the node does not have it
+ *                 1:u8 size:u32 capture         as the answer above, the payload whole; left out if is_about
+ *                 2:u8                          there was no room any more: ask again
+ *                 3:u8                          too large for this: ask for it alone
+ *
+ * An answer has size_max bytes, or little more, unless its first capture alone is longer.
+ *
  * Readers take any bytes. Slices borrow from them.
  */
 #ifndef MNEMON_NODE_CAPTURES_CAPTURES_CODE_H
@@ -21,9 +32,14 @@
 
 #include "base/buf.h"
 #include "base/ringkey.h"
+#include "base/wire.h"
 #include "node/rpc/peer_rpc.h"
 
-enum { CAPTURES_CODE_DESCRIPTION_SIZE_MAX = PEER_RPC_PIECE_SIZE_MAX, CAPTURES_CODE_PEERS_MAX = 8 };
+enum {
+    CAPTURES_CODE_DESCRIPTION_SIZE_MAX = PEER_RPC_PIECE_SIZE_MAX,
+    CAPTURES_CODE_PEERS_MAX = 8,
+    CAPTURES_CODE_KEYS_MAX = 64,
+};
 
 struct captures_question {
     struct ringkey key;
@@ -51,5 +67,28 @@ enum err captures_code_read_question(struct bytes in, struct captures_question *
 enum err captures_code_put_answer(struct buf *out, const struct captures_answer *answer) MUST_CHECK;
 enum err captures_code_read_answer(struct bytes in, struct captures_answer *ret_answer,
                                    struct err_detail *detail) MUST_CHECK;
+
+/* ---- many at once ---- */
+
+struct captures_many {
+    uint32_t size_max;
+    uint32_t count;
+    struct ringkey keys[CAPTURES_CODE_KEYS_MAX];
+    bool is_about[CAPTURES_CODE_KEYS_MAX];
+};
+
+enum captures_many_status { CAPTURES_ABSENT, CAPTURES_THERE, CAPTURES_LATER, CAPTURES_ALONE };
+
+enum err captures_code_put_many(struct buf *out, const struct captures_many *many) MUST_CHECK;
+enum err captures_code_read_many(struct bytes in, struct captures_many *ret_many,
+                                 struct err_detail *detail) MUST_CHECK;
+
+/* One entry of an answer; there: its capture, which is an answer of its own. */
+enum err captures_code_put_entry(struct buf *out, enum captures_many_status status,
+                                 const struct captures_answer *answer) MUST_CHECK;
+
+/* The next entry; the reader is over all of the answer. ret_answer is set if it is there. */
+enum err captures_code_read_entry(struct wire_reader *reader, enum captures_many_status *ret_status,
+                                  struct captures_answer *ret_answer) MUST_CHECK;
 
 #endif

@@ -2,6 +2,7 @@
  * captures_state - one machine in several files, which share what is below. Private to them:
  *
  *      captures.c         begin and end; the service: gives captures of this node
+ *      captures_many.c    many captures at once: gives them, and checks what was given
  *      captures_fetch.c   fetches a capture from its holders, and checks its description
  *      captures_pieces.c  the payload of a fetch: piece by piece, from several holders at once
  */
@@ -149,7 +150,21 @@ enum err captures_body_end(struct captures_fetching *fetching) MUST_CHECK;
  */
 enum err captures_pieces_run(struct captures_fetching *fetching) MUST_CHECK;
 
-/* captures.c: the service. */
+/* captures.c: the service. What it works with is made by the first question. */
 peer_rpc_handler captures_give;
+enum err captures_prepare(struct captures *captures) MUST_CHECK;
+
+/* A capture of this node and its payload. The SURT may be empty. */
+enum err captures_locate(struct captures *captures, const struct ringkey *key, struct bytes surt,
+                         struct capture *ret_capture, struct key *ret_key, struct block *ret_block,
+                         struct err_detail *detail) MUST_CHECK;
+
+/* Into captures->description, which is empty. */
+enum err captures_describe(struct captures *captures, struct instance_session *session,
+                           const struct capture *capture, uint64_t payload_size,
+                           struct err_detail *detail) MUST_CHECK;
+
+/* captures_many.c: the other service. */
+peer_rpc_handler captures_give_many;
 
 #endif

@@ -89,7 +89,7 @@ void peer_rpc_learn(struct peer_rpc *peer_rpc, const struct peer *peer, enum pee
     if (habit != NULL) {
         rtt_sample(&habit->rtt, took_us);
     }
-    if (service == PEER_RPC_WALK || service == PEER_RPC_CAPTURE) {
+    if (service == PEER_RPC_WALK || service == PEER_RPC_CAPTURE || service == PEER_RPC_CAPTURES) {
         learn_busy(&peer_rpc->standing, peer_key(peer), err == ERR_BUSY, now_us);
     }
     pthread_mutex_unlock(&peer_rpc->lock);

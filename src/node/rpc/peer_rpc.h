@@ -60,6 +60,7 @@ enum peer_rpc_service {
     PEER_RPC_FOLLOW,  /* keeping: offer me what is new in your arcs */
     PEER_RPC_ENTRANCE, /* reading: where are your pages for browsers? (public_urls.h) */
     PEER_RPC_IN_FORCE, /* decrees: are these in force at the other node? */
+    PEER_RPC_CAPTURES, /* copies: many captures by their keys, as many as fit into an answer */
     PEER_RPC_SERVICES_COUNT,
 };
 
@@ -163,8 +164,9 @@ struct address peer_rpc_address(const struct peer_rpc *peer_rpc);
 uint64_t peer_rpc_round_trip_us(struct peer_rpc *peer_rpc, const struct peer *peer);
 
 /*
- * Did the node say ERR_BUSY to PEER_RPC_WALK or PEER_RPC_CAPTURE a moment ago? That counts for 200 ms after
- * the first time, and for up to 2 s if it says nothing else. Questions are sent to it all the same.
+ * Did the node say ERR_BUSY to PEER_RPC_WALK, PEER_RPC_CAPTURE or PEER_RPC_CAPTURES a moment ago? That counts
+ * for 200 ms after the first time, and for up to 2 s if it says nothing else. Questions are sent to it all
+ * the same.
  */
 bool peer_rpc_is_busy(struct peer_rpc *peer_rpc, const struct peer *peer);
 
