@@ -193,6 +193,16 @@ static inline enum err give_false(void *context, const struct peer *from, struct
     return err;
 }
 
+static inline enum err give_many_false(void *context, const struct peer *from, struct bytes question,
+                                       struct buf *answer, struct err_detail *detail) {
+    struct node *node = context;
+    enum err err = captures_give_many(node->captures, from, question, answer, detail);
+    if (err == ERR_OK && answer->size > 0) {
+        answer->data[answer->size - 1] ^= 1;
+    }
+    return err;
+}
+
 static inline enum err prove_false(void *context, const struct peer *from, struct bytes question,
                                    struct buf *answer, struct err_detail *detail) {
     static const uint8_t invented[COPIES_PROOF_SIZE] = {1, 2, 3};
@@ -224,6 +234,7 @@ static inline void serve(struct node *node) {
         break;
     case GIVES_FALSE:
         peer_rpc_serve(node->peer_rpc, PEER_RPC_CAPTURE, give_false, node);
+        peer_rpc_serve(node->peer_rpc, PEER_RPC_CAPTURES, give_many_false, node);
         break;
     case PROVES_FALSE:
         peer_rpc_serve(node->peer_rpc, PEER_RPC_PROVE, prove_false, node);

@@ -293,6 +293,7 @@ static void look_at_ring(struct copies *copies) {
 void copies_feed(struct copies *copies) {
     bool has_more = true;
     enum err err = ERR_OK;
+    size_t durable_count = copies_durable_count(copies);
     struct err_detail detail = {0};
     for (unsigned i = 0; i < FEED_RUNS_MAX && has_more && err == ERR_OK; i++) {
         pthread_mutex_lock(&copies->keys_lock);
@@ -311,24 +312,23 @@ void copies_feed(struct copies *copies) {
     pthread_mutex_unlock(&copies->lock);
     if (has_more) {
         task_poke(&copies->task);
+    } else if (err == ERR_OK) {
+        copies_settle_durable(copies, durable_count);
     }
 }
 
 /* Until a task is due, or it is time to look at the volumes again. */
 static uint64_t rest_us(struct copies *copies) {
     uint64_t now_us = copies_now_us(copies);
+    uint64_t fetch_us = copies_fetch_at(copies);
     pthread_mutex_lock(&copies->lock);
     uint64_t wake_us = copy_plan_wake_at(copies->copy_plan, now_us);
     uint64_t full_sync_us = copies_full_sync_at(copies);
     wake_us = full_sync_us < wake_us ? full_sync_us : wake_us;
+    wake_us = fetch_us < wake_us ? fetch_us : wake_us;
     uint64_t wait_us = wake_us > now_us ? wake_us - now_us : 0;
     bool is_long = wait_us > REST_US || !copies->stat.is_fed;
     wait_us = is_long ? REST_US : wait_us;
-    bool is_held = copies->busy_until_us > now_us;
-    if (is_held && wait_us > copies->busy_until_us - now_us) {
-        wait_us = copies->busy_until_us - now_us;
-    }
-    wait_us = copies->wanted_count > 0 && !is_held ? 0 : wait_us;
     pthread_mutex_unlock(&copies->lock);
     return wait_us;
 }
@@ -343,9 +343,10 @@ static uint64_t copies_run(void *context) {
     copies_scrub(copies);
     copies_repair(copies);
     copies_primary_watch_run(copies);
+    bool is_busy = copies_wanted_count(copies) >= COPIES_WANTED_BUSY;
     pthread_mutex_lock(&copies->lock);
-    bool has_task = copies->wanted_count < COPIES_WANTED_BUSY && copies->stat.is_fed &&
-                    copy_plan_next(copies->copy_plan, copies_now_us(copies), &task);
+    bool has_task =
+        !is_busy && copies->stat.is_fed && copy_plan_next(copies->copy_plan, copies_now_us(copies), &task);
     pthread_mutex_unlock(&copies->lock);
     if (has_task) {
         copies_run_task(copies, &task);
@@ -507,8 +508,8 @@ void copies_stat(struct copies *copies, struct ring_view_stored *ret_stat) {
     pthread_mutex_lock(&copies->lock);
     *ret_stat = copies->stat;
     ret_stat->keys_count = keys_count;
-    ret_stat->wanted_count = copies->wanted_count;
     pthread_mutex_unlock(&copies->lock);
+    ret_stat->wanted_count = copies_wanted_count(copies);
 }
 
 enum { ESTIMATE_ARCS_MAX = 64 };

@@ -421,9 +421,9 @@ uint64_t copies_full_sync_at(const struct copies *copies) {
 }
 
 static bool is_due(struct copies *copies, struct ring_id *ret_place) {
+    bool is_busy = copies_wanted_count(copies) >= COPIES_WANTED_BUSY;
     pthread_mutex_lock(&copies->lock);
-    bool is_due = copies->stat.is_fed && copies->wanted_count < COPIES_WANTED_BUSY &&
-                  copies_now_us(copies) >= copies_full_sync_at(copies);
+    bool is_due = copies->stat.is_fed && !is_busy && copies_now_us(copies) >= copies_full_sync_at(copies);
     *ret_place = full_sync_place(&copies->full_sync);
     pthread_mutex_unlock(&copies->lock);
     return is_due;

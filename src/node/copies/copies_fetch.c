@@ -1,158 +1,95 @@
 /*
- * What is wanted of other nodes waits in two lanes (protocol/copies/transfer_order.h). A small crew fetches
- * it batch by batch; node/captures/captures.h checks it, and it is stored. Most of the time of a fetch is
- * waiting for the other node or for the disk, so a few threads do several at once.
+ * Captures that are wanted of other nodes are fetched and stored. protocol/copies/transfer.h decides what is
+ * asked of whom, and how much of it at once; here that is carried out:
+ *
+ *      the task            chooses questions ──────────> peer_rpc asks, without anybody waiting
+ *      copies-fetch        checks and submits   <─────── answers
+ *                          waits, for captures that are asked for alone
+ *      committers          durable
+ *      the task            finds it among the keys: settled
+ *
+ * Only then another giver of the same capture, or a capture with the same payload, is looked at: the keys say
+ * that it is here. An answer counts as under way until it has been taken apart: so no more come than the disk
+ * takes.
  */
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
 
 #include "base/assert.h"
+#include "base/wire.h"
+#include "node/captures/captures_code.h"
 #include "node/copies/copies_state.h"
-#include "run/bell.h"
 
-/* ---- what is wanted ---- */
-
-enum { FULL_S = 60, CREW_FROM_COUNT = 4 /* fewer are not worth threads */, SILENCES_MAX = 3 };
+enum { FULL_S = 60 };
 static const uint64_t SPACE_MIN = UINT64_C(256) << 20;
 static const uint64_t SECOND_US = 1000000;
-static const uint64_t BUSY_US = 500000;
+_Static_assert((int)TRANSFER_KEYS_MAX <= (int)CAPTURES_CODE_KEYS_MAX, "a question fits");
 
-/* A key of one giver: another one may have to give it after all. */
-struct waiting {
-    struct ringkey key;
-    uint8_t giver[PEER_KEY_SIZE];
-};
-_Static_assert(sizeof(struct waiting) == COPIES_WAITING_SIZE, "compared as bytes");
-
-enum err copies_want_init(struct copies *copies) {
-    size_t count_max = (size_t)TRANSFER_ORDER_LANES_COUNT * COPIES_WANTED_MAX;
-    map_init(&copies->waiting, COPIES_WAITING_SIZE, 1, count_max, copies->config.seed);
-    for (size_t i = 0; i < TRANSFER_ORDER_LANES_COUNT; i++) {
-        struct copies_lane *lane = &copies->lanes[i];
-        lane->wanted = malloc(COPIES_WANTED_MAX * sizeof *lane->wanted);
-        if (lane->wanted == NULL) {
-            return ERR_MEMORY;
-        }
-    }
-    return map_reserve(&copies->waiting, count_max);
-}
-
-void copies_want_done(struct copies *copies) {
-    for (size_t i = 0; i < TRANSFER_ORDER_LANES_COUNT; i++) {
-        free(copies->lanes[i].wanted);
-    }
-    map_done(&copies->waiting);
-}
-
-static struct waiting waiting_of(const struct ringkey *key, const struct peer *peer) {
-    struct waiting waiting = {.key = *key};
-    memcpy(waiting.giver, peer->key, sizeof waiting.giver);
-    return waiting;
-}
-
-static void fetch_append(struct copies_lane *lane, const struct copies_wanted *wanted) {
-    lane->wanted[(lane->first + lane->count++) % COPIES_WANTED_MAX] = *wanted;
-}
-
-/* Once from each giver, however often it offers it. */
-static bool copies_want_again(struct copies *copies, const struct copies_wanted *wanted) {
-    struct waiting waiting = waiting_of(&wanted->key, &wanted->peer);
-    if (map_get(&copies->waiting, bytes_of(&waiting, sizeof waiting)) != NULL) {
-        return true;
-    }
-    if (copies->lanes[wanted->lane].count == COPIES_WANTED_MAX) {
-        return false;
-    }
-    fetch_append(&copies->lanes[wanted->lane], wanted);
-    copies->wanted_count++;
-    void *place = map_put(&copies->waiting, bytes_of(&waiting, sizeof waiting));
-    ASSERT(place != NULL); /* there is room for as many */
-    return true;
-}
-
-bool copies_want(struct copies *copies, enum transfer_order_lane lane, const struct ringkey *key,
-                 const struct peer *peer) {
-    return copies_want_again(copies, &(struct copies_wanted){.key = *key, .peer = *peer, .lane = lane});
-}
-
-static struct copies_wanted take_first(struct copies_lane *lane) {
-    struct copies_wanted wanted = lane->wanted[lane->first];
-    lane->first = (lane->first + 1) % COPIES_WANTED_MAX;
-    lane->count--;
-    return wanted;
-}
-
-/* Those of other givers go to the end, in their order: their turn is next. */
-static size_t take_of_lane(struct copies *copies, enum transfer_order_lane index, struct copies_wanted *out,
-                           size_t count_max) {
-    struct copies_lane *lane = &copies->lanes[index];
-    struct peer giver = lane->wanted[lane->first].peer;
-    size_t count = 0;
-    for (size_t left = lane->count; left > 0 && count < count_max; left--) {
-        struct copies_wanted wanted = take_first(lane);
-        if (copies->config.has_slow_lines && !peer_equal(&wanted.peer, &giver)) {
-            fetch_append(lane, &wanted);
-            continue;
-        }
-        struct waiting waiting = waiting_of(&wanted.key, &wanted.peer);
-        map_remove(&copies->waiting, bytes_of(&waiting, sizeof waiting));
-        copies->wanted_count--;
-        out[count++] = wanted;
-    }
-    return count;
-}
-
-/* The next ones, at most count_max; on slow lines, from one lane and one giver. The lock is held. */
-static size_t copies_take_wanted(struct copies *copies, struct copies_wanted *out, size_t count_max) {
-    bool has_own = copies->lanes[TRANSFER_ORDER_OWN].count > 0;
-    bool has_offered = copies->lanes[TRANSFER_ORDER_OFFERED].count > 0;
-    if (!has_own && !has_offered) {
-        return 0;
-    }
-    enum transfer_order_lane lane = transfer_order_next(&copies->queue, has_own, has_offered);
-    enum transfer_order_lane other = lane == TRANSFER_ORDER_OWN ? TRANSFER_ORDER_OFFERED : TRANSFER_ORDER_OWN;
-    transfer_order_took(&copies->queue, lane);
-    size_t count = take_of_lane(copies, lane, out, count_max);
-    if (!copies->config.has_slow_lines && copies->lanes[other].count > 0) {
-        count += take_of_lane(copies, other, out + count, count_max - count);
-    }
-    return count;
-}
-
-bool copies_may_copy(struct copies *copies, const struct peer *peer) {
-    if (!copies->config.has_slow_lines) {
-        return true;
-    }
-    pthread_mutex_lock(&copies->lock);
-    bool may_copy = transfer_order_may_take(&copies->giving, peer, copies_now_us(copies));
-    pthread_mutex_unlock(&copies->lock);
-    return may_copy;
-}
-
-struct item {
-    struct copies_wanted wanted;
-    struct peer giver; /* the node that was asked: another holder if wanted.peer is busy */
-    bool has_payload;  /* we have it, of another capture */
-    bool is_later;     /* another one of this batch brings the payload */
+/* One question, from when it is chosen to when all that it brought is with the disk. */
+struct copies_pack {
+    struct copies *copies;
+    struct pool_job job;
+    struct transfer_question question;
+    struct peer asked; /* the giver, or another holder in its stead */
+    struct buf message;
+    struct buf answer;
     enum err err;
-    bool is_lacking; /* the giver answered that it does not have it any more, or not yet: no silence */
+    uint64_t answered_us;
+};
+
+/* What becomes of one item of a question. */
+struct copies_arrival {
+    struct copies *copies;
+    uint32_t item;
     bool is_about;
     uint64_t size;
 };
 
-struct copies_work {
-    struct copies_wanted taken[COPIES_BATCH_COUNT];
-    struct item items[COPIES_BATCH_COUNT];
-    size_t count;
-    atomic_size_t next;
-    bool is_second;                         /* the second time over the batch */
-    struct peer silent[COPIES_BATCH_COUNT]; /* lock: did not answer in this batch, and are not asked again */
-    size_t silent_count;
-    size_t open_count; /* lock: handed to the disk, not durable yet */
-    struct bell durable;
-    enum err disk_err; /* lock: the last one that failed there */
-};
+/* ---- what is wanted ---- */
+
+enum err copies_want_init(struct copies *copies) {
+    struct transfer_config config = {
+        .wanted_max = 2 * COPIES_WANTED_MAX,
+        .has_slow_lines = copies->config.has_slow_lines,
+        .seed = copies->config.seed,
+    };
+    pthread_mutex_init(&copies->fetch.lock, NULL);
+    void *memory = malloc(transfer_size(&config));
+    copies->fetch.transfer = memory != NULL ? transfer_init(memory, &config) : NULL;
+    copies->fetch.arrivals = calloc(config.wanted_max, sizeof *copies->fetch.arrivals);
+    copies->fetch.durable = calloc(config.wanted_max, sizeof *copies->fetch.durable);
+    bool is_made = memory != NULL && copies->fetch.arrivals != NULL && copies->fetch.durable != NULL;
+    return is_made ? ERR_OK : ERR_MEMORY;
+}
+
+void copies_want_done(struct copies *copies) {
+    free(copies->fetch.transfer);
+    free(copies->fetch.arrivals);
+    free(copies->fetch.durable);
+    pthread_mutex_destroy(&copies->fetch.lock);
+}
+
+bool copies_want(struct copies *copies, enum transfer_order_lane lane, const struct ringkey *key,
+                 const struct peer *peer) {
+    pthread_mutex_lock(&copies->fetch.lock);
+    bool has_room = transfer_want(copies->fetch.transfer, lane, key, peer);
+    pthread_mutex_unlock(&copies->fetch.lock);
+    return has_room;
+}
+
+size_t copies_wanted_count(struct copies *copies) {
+    pthread_mutex_lock(&copies->fetch.lock);
+    size_t count = transfer_status(copies->fetch.transfer).wanted_count;
+    pthread_mutex_unlock(&copies->fetch.lock);
+    return count;
+}
+
+uint64_t copies_fetch_at(struct copies *copies) {
+    pthread_mutex_lock(&copies->fetch.lock);
+    uint64_t at_us = transfer_wake_at(copies->fetch.transfer, copies_now_us(copies));
+    pthread_mutex_unlock(&copies->fetch.lock);
+    return at_us;
+}
 
 /* ---- what came ---- */
 
@@ -187,117 +124,342 @@ bool copies_is_full(struct copies *copies) {
     return is_full;
 }
 
-/* ---- one capture ---- */
+bool copies_may_copy(struct copies *copies, const struct peer *peer) {
+    if (!copies->config.has_slow_lines) {
+        return true;
+    }
+    pthread_mutex_lock(&copies->lock);
+    bool may_copy = transfer_order_may_take(&copies->giving, peer, copies_now_us(copies));
+    pthread_mutex_unlock(&copies->lock);
+    return may_copy;
+}
+
+/* ---- how it went ---- */
+
+/* What did not come must be read from other nodes until a comparison finds it. */
+static void fetch_doubt(struct copies *copies, const struct ringkey *key, const struct peer *giver) {
+    pthread_mutex_lock(&copies->lock);
+    copy_plan_doubt(copies->copy_plan, copies_place_of(key), giver);
+    full_sync_doubt(&copies->full_sync);
+    pthread_mutex_unlock(&copies->lock);
+}
+
+static void fetch_settle(struct copies *copies, uint32_t item, enum transfer_outcome outcome) {
+    pthread_mutex_lock(&copies->fetch.lock);
+    struct ringkey key = *transfer_key(copies->fetch.transfer, item);
+    struct peer giver = *transfer_giver(copies->fetch.transfer, item);
+    (void)transfer_settle(copies->fetch.transfer, item, outcome, copies_now_us(copies));
+    pthread_mutex_unlock(&copies->fetch.lock);
+    if (outcome != TRANSFER_STORED && outcome != TRANSFER_LATER && outcome != TRANSFER_TOO_LARGE) {
+        fetch_doubt(copies, &key, &giver);
+    }
+}
+
+static void note_disk(struct copies *copies, enum err err) {
+    pthread_mutex_lock(&copies->lock);
+    copies->fetch.disk_err = err;
+    if (err == ERR_NO_SPACE) {
+        copies->full_until_us = copies_now_us(copies) + FULL_S * SECOND_US;
+    }
+    pthread_mutex_unlock(&copies->lock);
+}
+
+static void note_stored(const struct copies_arrival *arrival) {
+    struct copies *copies = arrival->copies;
+    pthread_mutex_lock(&copies->lock);
+    copies->stat.fetched_count++;
+    copies->stat.fetched_about_count += arrival->is_about;
+    copies->stat.fetched_size += arrival->is_about ? 0 : arrival->size;
+    copy_plan_moved(copies->copy_plan, 1, copies_now_us(copies));
+    pthread_mutex_unlock(&copies->lock);
+    pthread_mutex_lock(&copies->fetch.lock);
+    copies->fetch.durable[copies->fetch.durable_count++] = arrival->item;
+    pthread_mutex_unlock(&copies->fetch.lock);
+}
+
+size_t copies_durable_count(struct copies *copies) {
+    pthread_mutex_lock(&copies->fetch.lock);
+    size_t count = copies->fetch.durable_count;
+    pthread_mutex_unlock(&copies->fetch.lock);
+    return count;
+}
+
+void copies_settle_durable(struct copies *copies, size_t count) {
+    pthread_mutex_lock(&copies->fetch.lock);
+    for (size_t i = 0; i < count; i++) {
+        (void)transfer_settle(copies->fetch.transfer, copies->fetch.durable[i], TRANSFER_STORED,
+                              copies_now_us(copies));
+    }
+    copies->fetch.durable_count -= count;
+    memmove(copies->fetch.durable, copies->fetch.durable + count,
+            copies->fetch.durable_count * sizeof copies->fetch.durable[0]);
+    pthread_mutex_unlock(&copies->fetch.lock);
+}
+
+static void fetch_end(struct copies *copies) {
+    pthread_mutex_lock(&copies->fetch.lock);
+    if (--copies->fetch.open_count == 0) {
+        bell_ring(&copies->fetch.is_idle);
+    }
+    pthread_mutex_unlock(&copies->fetch.lock);
+}
+
+static void fetch_begin(struct copies *copies) {
+    pthread_mutex_lock(&copies->fetch.lock);
+    copies->fetch.open_count++;
+    pthread_mutex_unlock(&copies->fetch.lock);
+}
+
+/* On a thread of the volume. ERR_BUSY: the document that it is a duplicate of was removed meanwhile. */
+static void on_stored(void *context, enum err err, const struct stored *stored) {
+    const struct copies_arrival *arrival = context;
+    struct copies *copies = arrival->copies;
+    (void)stored;
+    if (err == ERR_OK) {
+        note_stored(arrival);
+    } else {
+        if (err != ERR_BUSY) {
+            note_disk(copies, err);
+        }
+        fetch_settle(copies, arrival->item, err == ERR_BUSY ? TRANSFER_NO_ORIGINAL : TRANSFER_FAILED);
+    }
+    task_poke(&copies->task); /* before the end of this: nobody stops as long as it is open */
+    fetch_end(copies);
+}
+
+/* Settled when it is durable. What comes without its body is refused if the payload is not here. */
+static void fetch_store(struct copies_hand *hand, uint32_t item, const struct captured *captured) {
+    struct copies *copies = hand->copies;
+    struct err_detail detail = {0};
+    struct copies_arrival *arrival = &copies->fetch.arrivals[item];
+    *arrival = (struct copies_arrival){.copies = copies,
+                                       .item = item,
+                                       .is_about = captured->document.is_body_left_out,
+                                       .size = captured->sum.size};
+    fetch_begin(copies);
+    enum err err = instance_submit(hand->session, &captured->document, STORE_REGULAR, INSTANCE_VOLUME_ANY,
+                                   on_stored, arrival, &detail);
+    if (err == ERR_OK) {
+        return;
+    }
+    if (err != ERR_NOT_FOUND) {
+        note_disk(copies, err);
+        copies_note(copies, "a capture of the ring cannot be stored: %s", err_detail_text(&detail, err));
+    }
+    fetch_settle(copies, item, err == ERR_NOT_FOUND ? TRANSFER_NO_ORIGINAL : TRANSFER_FAILED);
+    fetch_end(copies); /* done() is not called */
+}
+
+static void fetch_refuse(struct copies *copies, const struct peer *giver) {
+    copies_count(copies, &copies->stat.refused_count, 1);
+    copies_distrust(copies, giver);
+}
 
 static bool is_silence(enum err err) {
     return err == ERR_TIMEOUT || err == ERR_UNREACHABLE || err == ERR_CLOSED || err == ERR_REFUSED ||
            err == ERR_CANCELLED;
 }
 
-static bool is_silent(struct copies *copies, const struct peer *peer) {
-    const struct copies_work *work = copies->work;
-    bool is_silent = copies_is_stopping(copies);
-    for (size_t i = 0; i < work->silent_count && !is_silent; i++) {
-        is_silent = peer_equal(&work->silent[i], peer);
-    }
-    return is_silent;
+/* ---- an answer with many ---- */
+
+static bool is_of_another(const struct copies_pack *pack) {
+    return !peer_equal(&pack->asked, &pack->question.giver);
 }
 
-static void note_result(struct copies *copies, const struct item *item) {
-    struct copies_work *work = copies->work;
-    pthread_mutex_lock(&copies->lock);
-    if (item->err == ERR_NO_SPACE) {
-        copies->full_until_us = copies_now_us(copies) + FULL_S * SECOND_US;
-    }
-    if (is_silence(item->err) && !item->is_lacking && work->silent_count < COPIES_BATCH_COUNT) {
-        work->silent[work->silent_count++] = item->giver;
-    }
-    copies->stat.refused_count += item->err == ERR_MISMATCH;
-    copies->stat.fetched_count += item->err == ERR_OK;
-    copies->stat.fetched_about_count += item->err == ERR_OK && item->is_about;
-    copies->stat.fetched_size += item->err == ERR_OK && !item->is_about ? item->size : 0;
-    pthread_mutex_unlock(&copies->lock);
-    if (item->err == ERR_MISMATCH) {
-        copies_distrust(copies, &item->giver);
+static void pack_free(struct copies_pack *pack) {
+    struct copies *copies = pack->copies;
+    buf_done(&pack->message);
+    buf_done(&pack->answer);
+    free(pack);
+    task_poke(&copies->task);
+    fetch_end(copies);
+}
+
+static void pack_close(struct copies_pack *pack, enum transfer_line line) {
+    struct copies *copies = pack->copies;
+    pthread_mutex_lock(&copies->fetch.lock);
+    /* What another holder gave says nothing of the giver, which is busy. */
+    transfer_answered(copies->fetch.transfer, pack->question.id, is_of_another(pack) ? TRANSFER_BUSY : line,
+                      pack->answer.size, pack->answered_us);
+    pthread_mutex_unlock(&copies->fetch.lock);
+}
+
+static void pack_settle_from(struct copies_pack *pack, uint32_t first, enum transfer_outcome outcome) {
+    for (uint32_t i = first; i < pack->question.count; i++) {
+        fetch_settle(pack->copies, pack->question.items[i], outcome);
     }
 }
 
-static void on_stored(void *context, enum err err, const struct stored *stored) {
-    struct copies *copies = context;
-    (void)stored;
-    pthread_mutex_lock(&copies->lock);
-    struct copies_work *work = copies->work;
-    if (err != ERR_OK) {
-        work->disk_err = err;
-    }
-    if (err == ERR_NO_SPACE) {
-        copies->full_until_us = copies_now_us(copies) + FULL_S * SECOND_US;
-    }
-    if (--work->open_count == 0) {
-        bell_ring(&work->durable);
-    }
-    pthread_mutex_unlock(&copies->lock);
+/* There was no answer. */
+static void pack_fail(struct copies_pack *pack) {
+    bool is_old = pack->err == ERR_UNSUPPORTED;
+    bool is_busy = pack->err == ERR_BUSY || is_of_another(pack);
+    pack_close(pack, is_old ? TRANSFER_UNSUPPORTED : is_busy ? TRANSFER_BUSY : TRANSFER_SILENT);
+    pack_settle_from(pack, 0, is_old || is_busy ? TRANSFER_LATER : TRANSFER_NOT_GIVEN);
 }
 
-/* Durable when work->open_count is 0 again; what comes without its body at once, since it may be refused. */
-static enum err fetch_store(struct copies_hand *hand, const struct captured *captured,
-                            struct err_detail *detail) {
-    struct copies *copies = hand->copies;
-    struct stored stored;
-    if (captured->document.is_body_left_out) {
-        return instance_put(hand->session, &captured->document, STORE_REGULAR, INSTANCE_VOLUME_ANY, &stored,
-                            detail);
-    }
-    pthread_mutex_lock(&copies->lock);
-    copies->work->open_count++;
-    pthread_mutex_unlock(&copies->lock);
-    enum err err = instance_submit(hand->session, &captured->document, STORE_REGULAR, INSTANCE_VOLUME_ANY,
-                                   on_stored, copies, detail);
-    if (err != ERR_OK) {
-        pthread_mutex_lock(&copies->lock);
-        copies->work->open_count--; /* done() is not called */
-        pthread_mutex_unlock(&copies->lock);
-    }
-    return err;
+static void pack_accuse(struct copies_pack *pack, const char *sentence) {
+    char given[ERR_TEXT_SIZE_MAX];
+    snprintf(given, sizeof given, "gives %.200s", sentence);
+    copies_blame(pack->copies, &pack->asked, given);
+    fetch_refuse(pack->copies, &pack->asked);
 }
 
-/* Was another node asked than the one that said it has it? */
-static bool is_of_another(const struct item *item) {
-    return !peer_equal(&item->giver, &item->wanted.peer);
-}
-
-static enum err fetch_and_store(struct copies_hand *hand, struct item *item, bool with_payload,
-                                struct err_detail *detail) {
+static void take_capture(struct copies_hand *hand, struct copies_pack *pack, uint32_t index,
+                         const struct captures_answer *answer) {
     struct captured captured;
-    enum err err =
-        captures_fetch(hand->fetches, &item->giver, 1, &item->wanted.key, with_payload, &captured, detail);
-    item->is_lacking = err == ERR_NOT_FOUND && !is_of_another(item);
-    if (err != ERR_OK) {
-        return item->is_lacking ? ERR_CLOSED : err;
+    struct err_detail detail = {0};
+    uint32_t item = pack->question.items[index];
+    enum err err = captures_take(hand->fetches, &pack->asked, &pack->question.keys[index],
+                                 pack->question.is_about[index], answer, &captured, &detail);
+    if (err == ERR_OK) {
+        fetch_store(hand, item, &captured);
+        return;
     }
-    item->is_about = captured.document.is_body_left_out;
-    item->size = captured.sum.size;
-    return fetch_store(hand, &captured, detail);
+    if (err == ERR_MISMATCH) {
+        pack_accuse(pack, err_detail_text(&detail, err));
+    } else {
+        note_disk(pack->copies, err);
+    }
+    fetch_settle(pack->copies, item, TRANSFER_FAILED);
 }
 
-static bool is_vain(struct copies *copies, const struct peer *peer) {
-    pthread_mutex_lock(&copies->lock);
-    bool is_vain = is_silent(copies, peer);
-    pthread_mutex_unlock(&copies->lock);
-    return is_vain;
+static void take_entry(struct copies_hand *hand, struct copies_pack *pack, uint32_t index,
+                       enum captures_many_status status, const struct captures_answer *answer) {
+    uint32_t item = pack->question.items[index];
+    switch (status) {
+    case CAPTURES_THERE:
+        take_capture(hand, pack, index, answer);
+        break;
+    case CAPTURES_ABSENT:
+        fetch_settle(pack->copies, item, is_of_another(pack) ? TRANSFER_LATER : TRANSFER_ABSENT);
+        break;
+    case CAPTURES_LATER:
+        fetch_settle(pack->copies, item, TRANSFER_LATER);
+        break;
+    case CAPTURES_ALONE:
+        fetch_settle(pack->copies, item, TRANSFER_TOO_LARGE);
+        break;
+    }
 }
+
+static void pack_take(struct copies_hand *hand, struct copies_pack *pack) {
+    struct wire_reader reader;
+    uint32_t i = 0;
+    wire_reader_init(&reader, buf_bytes(&pack->answer));
+    for (; i < pack->question.count && !copies_is_stopping(pack->copies); i++) {
+        enum captures_many_status status;
+        struct captures_answer answer = {0};
+        if (captures_code_read_entry(&reader, &status, &answer) != ERR_OK) {
+            pack_accuse(pack, "captures that are none");
+            pack_settle_from(pack, i, TRANSFER_FAILED);
+            break;
+        }
+        take_entry(hand, pack, i, status, &answer);
+    }
+    if (copies_is_stopping(pack->copies)) {
+        pack_settle_from(pack, i, TRANSFER_NOT_GIVEN);
+    }
+    pack_close(pack, TRANSFER_CAME);
+}
+
+static void pack_run(void *context, size_t seat) {
+    struct copies_pack *pack = context;
+    if (pack->err == ERR_OK) {
+        pack_take(&pack->copies->hands[seat], pack);
+    } else {
+        pack_fail(pack);
+    }
+    pack_free(pack);
+}
+
+/* An answer is taken apart by the crew; the thread of peer_rpc only brings it. */
+static void pack_hand_over(struct copies_pack *pack, enum err err) {
+    pack->err = err;
+    pack->answered_us = copies_now_us(pack->copies);
+    pack->job = (struct pool_job){.run = pack_run, .context = pack};
+    if (!pool_try(&pack->copies->crew, &pack->job)) {
+        pack->err = err == ERR_OK ? ERR_CANCELLED : err;
+        pack_fail(pack);
+        pack_free(pack);
+    }
+}
+
+static void pack_on_answer(void *context, enum err err, struct bytes answer) {
+    struct copies_pack *pack = context;
+    err = err == ERR_OK ? buf_put(&pack->answer, answer) : err;
+    pack_hand_over(pack, err);
+}
+
+static void pack_ask(void *context) {
+    struct copies_pack *pack = context;
+    enum err err = peer_rpc_call(pack->copies->config.peer_rpc, &pack->asked, PEER_RPC_CAPTURES,
+                                 buf_bytes(&pack->message), COPIES_ASK_MS, pack_on_answer, pack);
+    if (err != ERR_OK) {
+        pack_hand_over(pack, err);
+    }
+}
+
+static enum err pack_put_question(struct copies_pack *pack) {
+    struct captures_many many = {.size_max = pack->question.size_max, .count = pack->question.count};
+    memcpy(many.keys, pack->question.keys, many.count * sizeof many.keys[0]);
+    memcpy(many.is_about, pack->question.is_about, many.count * sizeof many.is_about[0]);
+    return captures_code_put_many(&pack->message, &many);
+}
+
+/* ---- one alone ---- */
+
+static enum transfer_line line_of(enum err err) {
+    return err == ERR_BUSY ? TRANSFER_BUSY : is_silence(err) ? TRANSFER_SILENT : TRANSFER_CAME;
+}
+
+static enum transfer_outcome outcome_of(struct copies_pack *pack, enum err err) {
+    if (err == ERR_BUSY || is_of_another(pack)) {
+        return TRANSFER_LATER;
+    }
+    return err == ERR_NOT_FOUND ? TRANSFER_ABSENT : is_silence(err) ? TRANSFER_NOT_GIVEN : TRANSFER_FAILED;
+}
+
+/* Waits for the other node; captures_fetch() blames it if need be. */
+static void pack_run_alone(void *context, size_t seat) {
+    struct copies_pack *pack = context;
+    struct copies *copies = pack->copies;
+    struct copies_hand *hand = &copies->hands[seat];
+    struct captured captured;
+    struct err_detail detail = {0};
+    bool with_payload = !pack->question.is_about[0];
+    enum err err = copies_is_stopping(copies)
+                       ? ERR_CANCELLED
+                       : captures_fetch(hand->fetches, &pack->asked, 1, pack->question.keys, with_payload,
+                                        &captured, &detail);
+    pack->answered_us = copies_now_us(copies);
+    pack_close(pack, line_of(err));
+    if (err == ERR_OK) {
+        fetch_store(hand, pack->question.items[0], &captured);
+    } else {
+        if (err == ERR_MISMATCH) {
+            fetch_refuse(copies, &pack->asked);
+        } else if (err == ERR_IO || err == ERR_NO_SPACE || err == ERR_MEMORY) {
+            note_disk(copies, err);
+        }
+        fetch_settle(copies, pack->question.items[0], outcome_of(pack, err));
+    }
+    pack_free(pack);
+}
+
+/* ---- questions ---- */
 
 /* Another holder of the position, which may have it by now. */
-static bool find_other(struct copies *copies, const struct item *item, struct peer *ret_peer) {
+static bool find_other(struct copies *copies, const struct transfer_question *question,
+                       struct peer *ret_peer) {
     const struct holders_source *ring = &copies->config.ring;
     struct holders_arc arc;
-    if (!ring->know(ring->context, copies_place_of(&item->wanted.key), &arc)) {
+    if (!ring->know(ring->context, copies_place_of(&question->keys[0]), &arc)) {
         return false;
     }
     for (size_t i = 0; i < arc.count; i++) {
-        bool is_other = (int)i != arc.self_rank && !peer_equal(&arc.peers[i], &item->wanted.peer);
-        if (is_other && !is_vain(copies, &arc.peers[i]) &&
-            !peer_rpc_is_busy(copies->config.peer_rpc, &arc.peers[i])) {
+        bool is_other = (int)i != arc.self_rank && !peer_equal(&arc.peers[i], &question->giver);
+        if (is_other && !peer_rpc_is_busy(copies->config.peer_rpc, &arc.peers[i])) {
             *ret_peer = arc.peers[i];
             return true;
         }
@@ -307,212 +469,100 @@ static bool find_other(struct copies *copies, const struct item *item, struct pe
 
 /* If the node that has it is busy giving to another one, which takes long on slow lines, other holders are
  * asked; what they lack waits for the first. */
-static enum err choose_giver(struct copies *copies, struct item *item) {
-    item->giver = item->wanted.peer;
-    if (is_vain(copies, &item->giver)) {
-        return ERR_CANCELLED;
+static enum err choose_giver(struct copies *copies, struct copies_pack *pack) {
+    pack->asked = pack->question.giver;
+    if (!peer_rpc_is_busy(copies->config.peer_rpc, &pack->asked)) {
+        return ERR_OK; /* asked once: it may become busy at any time */
     }
-    if (!peer_rpc_is_busy(copies->config.peer_rpc,
-                          &item->giver)) { /* asked once: it may become busy at any time */
-        return ERR_OK;
-    }
-    bool is_worth_it = copies->config.has_slow_lines && find_other(copies, item, &item->giver);
+    bool is_worth_it = copies->config.has_slow_lines && find_other(copies, &pack->question, &pack->asked);
     return is_worth_it ? ERR_OK : ERR_BUSY;
 }
 
-static void fetch_item(struct copies_hand *hand, struct item *item) {
-    struct copies *copies = hand->copies;
-    struct err_detail detail = {0};
-    item->err = choose_giver(copies, item);
-    if (item->err != ERR_OK) {
-        return;
+static void fetch_ask(struct copies *copies, struct copies_pack *pack) {
+    for (uint32_t i = 0; i < pack->question.count; i++) {
+        note_came(copies, &pack->question.keys[i]);
     }
-    item->err = fetch_and_store(hand, item, !item->has_payload, &detail);
-    if (item->err == ERR_NOT_FOUND && item->has_payload) { /* it has gone since */
-        item->err = fetch_and_store(hand, item, true, &detail);
+    fetch_begin(copies);
+    pack->err = choose_giver(copies, pack);
+    if (pack->err == ERR_OK && pack->question.is_alone) {
+        pack->job = (struct pool_job){.run = pack_run_alone, .context = pack};
+        pack->err = pool_try(&copies->crew, &pack->job) ? ERR_OK : ERR_CANCELLED;
+    } else if (pack->err == ERR_OK) {
+        enum err err = pack_put_question(pack);
+        pack->err = err == ERR_OK ? peer_rpc_post(copies->config.peer_rpc, pack_ask, pack) : err;
     }
-    if (item->err == ERR_IO || item->err == ERR_CORRUPT || item->err == ERR_NO_SPACE) {
-        copies_note(copies, "a capture of the ring cannot be stored: %s",
-                    err_detail_text(&detail, item->err));
-    }
-    note_result(copies, item);
-    if (is_of_another(item) && (is_silence(item->err) || item->err == ERR_NOT_FOUND)) {
-        item->err = ERR_BUSY;
+    if (pack->err != ERR_OK) {
+        pack->answered_us = copies_now_us(copies);
+        pack_fail(pack);
+        pack_free(pack);
     }
 }
 
-/* ---- the crew ---- */
+static bool set_has_key(void *context, const struct ringkey *key) {
+    struct copies *copies = context;
+    bool has_it = false;
+    return keyset_contains(copies->keyset, key, &has_it) == ERR_OK && has_it;
+}
 
-static void copies_run_hand(void *context, size_t seat) {
-    struct copies_hand *hand = context;
-    (void)seat;
-    struct copies_work *work = hand->copies->work;
-    size_t index;
-    while ((index = atomic_fetch_add(&work->next, 1)) < work->count) {
-        struct item *item = &work->items[index];
-        if (work->is_second ? item->err == ERR_NOT_FOUND : !item->is_later) {
-            fetch_item(hand, item);
+static bool set_has_payload(void *context, const struct ringkey *key) {
+    struct copies *copies = context;
+    struct ringkey same;
+    return keyset_find_digest(copies->keyset, ringkey_digest(key), NULL, &same) == ERR_OK;
+}
+
+static struct copies_pack *pack_new(struct copies *copies) {
+    struct copies_pack *pack = calloc(1, sizeof *pack);
+    struct transfer_set set = {set_has_key, set_has_payload, copies};
+    if (pack == NULL) {
+        return NULL;
+    }
+    pack->copies = copies;
+    buf_init(&pack->message, PEER_RPC_QUESTION_SIZE_MAX);
+    buf_init(&pack->answer, PEER_RPC_ANSWER_SIZE_MAX);
+    pthread_mutex_lock(&copies->keys_lock);
+    pthread_mutex_lock(&copies->fetch.lock);
+    bool has_one = transfer_next(copies->fetch.transfer, &set, copies_now_us(copies), &pack->question);
+    pthread_mutex_unlock(&copies->fetch.lock);
+    pthread_mutex_unlock(&copies->keys_lock);
+    if (!has_one) {
+        free(pack);
+    }
+    return has_one ? pack : NULL;
+}
+
+/* There is no room: what was offered stays with the others, and is read from them. */
+static void fetch_give_up(struct copies *copies, struct copies_pack *pack) {
+    fetch_begin(copies);
+    pack->answered_us = copies_now_us(copies);
+    pack->asked = pack->question.giver;
+    pack_close(pack, TRANSFER_CAME);
+    pack_settle_from(pack, 0, TRANSFER_FAILED);
+    pack_free(pack);
+}
+
+void copies_fetch(struct copies *copies) {
+    struct copies_pack *pack;
+    bool is_full = copies_wanted_count(copies) > 0 && copies_is_full(copies);
+    while (!copies_is_stopping(copies) && (pack = pack_new(copies)) != NULL) {
+        if (is_full) {
+            fetch_give_up(copies, pack);
+        } else {
+            fetch_ask(copies, pack);
         }
     }
-}
-
-/* The first time all, but of equal payloads only one. The second time the others, and those that the server
- * called unchanged whose originals came beside them. */
-static void run_crew(struct copies *copies, bool is_second) {
-    copies->work->is_second = is_second;
-    atomic_store(&copies->work->next, 0);
-    size_t count = copies->work->count < CREW_FROM_COUNT ? 1 : COPIES_CREW_COUNT;
-    for (size_t i = 1; i < count; i++) {
-        struct copies_hand *hand = &copies->hands[i];
-        hand->job = (struct pool_job){.run = copies_run_hand, .context = hand};
-        bool is_taken = pool_try(&copies->crew, &hand->job);
-        (void)is_taken; /* else the others do it */
-    }
-    copies_run_hand(&copies->hands[0], 0); /* the task is one of them */
-    pool_drain(&copies->crew);
-}
-
-static void wait_for_disk(struct copies *copies) {
     pthread_mutex_lock(&copies->lock);
-    while (copies->work->open_count > 0) {
-        (void)bell_await(&copies->work->durable, &copies->lock, BELL_NEVER_US);
-    }
-    enum err err = copies->work->disk_err;
-    copies->work->disk_err = ERR_OK;
+    enum err err = copies->fetch.disk_err;
+    copies->fetch.disk_err = ERR_OK;
     pthread_mutex_unlock(&copies->lock);
     if (err != ERR_OK) {
         copies_note(copies, "captures of the ring were not stored: %s", err_text(err));
     }
 }
 
-static int compare_items(const void *a, const void *b) {
-    const struct item *left = a;
-    const struct item *right = b;
-    return ringkey_compare(&left->wanted.key, &right->wanted.key);
-}
-
-static void mark_equal_payloads(struct copies_work *work) {
-    for (size_t i = 1; i < work->count; i++) {
-        struct item *item = &work->items[i];
-        const uint8_t *digest = ringkey_digest(&item->wanted.key);
-        for (size_t j = 0; j < i && !item->has_payload; j++) {
-            item->is_later =
-                memcmp(ringkey_digest(&work->items[j].wanted.key), digest, RINGKEY_DIGEST_SIZE) == 0;
-            item->has_payload = item->is_later;
-        }
-        item->err = item->is_later ? ERR_NOT_FOUND : ERR_OK;
-    }
-}
-
-/* In the order of the keys, and so of time; none twice, none that we have. */
-static void take_batch(struct copies *copies) {
-    struct copies_work *work = copies->work;
-    pthread_mutex_lock(&copies->lock);
-    size_t count = copies_take_wanted(copies, work->taken, COPIES_BATCH_COUNT);
-    for (size_t i = 0; i < count; i++) {
-        work->items[i] = (struct item){.wanted = work->taken[i]};
-    }
-    work->silent_count = 0;
-    pthread_mutex_unlock(&copies->lock);
-    qsort(work->items, count, sizeof work->items[0], compare_items);
-    work->count = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct item *item = &work->items[i];
-        const struct ringkey *key = &item->wanted.key;
-        struct ringkey same;
-        bool has_it = work->count > 0 && ringkey_compare(&work->items[work->count - 1].wanted.key, key) == 0;
-        pthread_mutex_lock(&copies->keys_lock);
-        if (!has_it && keyset_contains(copies->keyset, key, &has_it) == ERR_OK && !has_it) {
-            item->has_payload =
-                keyset_find_digest(copies->keyset, ringkey_digest(key), NULL, &same) == ERR_OK;
-        }
-        pthread_mutex_unlock(&copies->keys_lock);
-        if (!has_it) {
-            note_came(copies, key);
-            work->items[work->count++] = *item;
-        }
-    }
-    mark_equal_payloads(work);
-}
-
-/*
- * If the giver is too busy: always, and at once if others give something meanwhile. If it is silent, or has
- * not yet got what it offered: a few times, and a moment later. Otherwise only the next comparison would ask
- * again, and that takes long.
- */
-static bool is_wanted_still(struct item *item, bool came, bool *ret_is_later) {
-    bool is_silent = is_silence(item->err);
-    *ret_is_later = is_silent || !came;
-    return is_silent ? item->wanted.silences_count++ < SILENCES_MAX : item->err == ERR_BUSY;
-}
-
-/* If there is no room, a comparison finds it. */
-static void want_again(struct copies *copies, bool came) {
-    pthread_mutex_lock(&copies->lock);
-    for (size_t i = 0; i < copies->work->count; i++) {
-        struct item *item = &copies->work->items[i];
-        bool is_later;
-        if (is_wanted_still(item, came, &is_later) && copies_want_again(copies, &item->wanted) && is_later) {
-            copies->busy_until_us = copies_now_us(copies) + BUSY_US;
-        }
-    }
-    pthread_mutex_unlock(&copies->lock);
-}
-
-/* What did not come must be read from other nodes until a comparison finds it. */
-static void doubt_missing(struct copies *copies, bool is_all) {
-    pthread_mutex_lock(&copies->lock);
-    for (size_t i = 0; i < copies->work->count; i++) {
-        const struct item *item = &copies->work->items[i];
-        if (is_all || item->err != ERR_OK) {
-            copy_plan_doubt(copies->copy_plan, copies_place_of(&item->wanted.key), &item->wanted.peer);
-            full_sync_doubt(&copies->full_sync);
-        }
-    }
-    pthread_mutex_unlock(&copies->lock);
-}
-
-static bool is_held(struct copies *copies) {
-    pthread_mutex_lock(&copies->lock);
-    bool is_held = copies_now_us(copies) < copies->busy_until_us;
-    pthread_mutex_unlock(&copies->lock);
-    return is_held;
-}
-
-void copies_fetch(struct copies *copies) {
-    if (is_held(copies)) {
-        return;
-    }
-    take_batch(copies);
-    if (copies->work->count == 0) {
-        return;
-    }
-    if (copies_is_full(copies)) {
-        doubt_missing(copies, true);
-        return;
-    }
-    run_crew(copies, false);
-    wait_for_disk(copies);
-    run_crew(copies, true);
-    wait_for_disk(copies);
-    uint64_t stored_count = 0;
-    for (size_t i = 0; i < copies->work->count; i++) {
-        stored_count += copies->work->items[i].err == ERR_OK;
-    }
-    want_again(copies, stored_count > 0);
-    doubt_missing(copies, false);
-    pthread_mutex_lock(&copies->lock);
-    copy_plan_moved(copies->copy_plan, stored_count, copies_now_us(copies));
-    pthread_mutex_unlock(&copies->lock);
-    copies_feed(copies); /* before anybody asks for them again */
-}
+/* ---- begin and end ---- */
 
 enum err copies_crew_init(struct copies *copies) {
-    copies->work = calloc(1, sizeof *copies->work);
-    if (copies->work == NULL) {
-        return ERR_MEMORY;
-    }
-    for (size_t i = 0; i < COPIES_CREW_COUNT; i++) {
+    for (size_t i = 0; i < COPIES_HANDS_COUNT; i++) {
         struct copies_hand *hand = &copies->hands[i];
         hand->copies = copies;
         hand->fetches = captures_session_new(copies->captures);
@@ -522,15 +572,20 @@ enum err copies_crew_init(struct copies *copies) {
         }
     }
     struct pool_config crew = {
-        .name = "copies-fetch", .threads_max = COPIES_CREW_COUNT - 1, .priority = PRIORITY_BEHIND};
+        .name = "copies-fetch", .threads_max = COPIES_CREW_COUNT, .priority = PRIORITY_BEHIND};
     return pool_start(&copies->crew, &crew);
 }
 
+/* Questions have ended with peer_rpc; what is with the disk becomes durable first. */
 void copies_crew_done(struct copies *copies) {
     pool_stop(&copies->crew);
-    for (size_t i = 0; i < COPIES_CREW_COUNT; i++) {
+    pthread_mutex_lock(&copies->fetch.lock);
+    while (copies->fetch.open_count > 0) {
+        (void)bell_await(&copies->fetch.is_idle, &copies->fetch.lock, BELL_NEVER_US);
+    }
+    pthread_mutex_unlock(&copies->fetch.lock);
+    for (size_t i = 0; i < COPIES_HANDS_COUNT; i++) {
         captures_session_free(copies->hands[i].fetches);
         instance_session_free(copies->hands[i].session);
     }
-    free(copies->work);
 }

@@ -121,7 +121,7 @@ static enum err repair_with(struct copies *copies, const struct ringkey *key, bo
         return err_set(detail, ERR_NOT_FOUND, "no other node has it");
     }
     enum err err = copies_find_capture(copies, &copies->reading, key, &capture, detail);
-    struct copies_hand *hand = &copies->hands[0];
+    struct copies_hand *hand = &copies->hands[COPIES_CREW_COUNT];
     err = err == ERR_OK ? captures_fetch(hand->fetches, peers, count, key, true, &captured, detail) : err;
     if (err != ERR_OK) {
         return err;

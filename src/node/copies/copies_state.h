@@ -16,7 +16,6 @@
 #include <pthread.h>
 
 #include "base/json.h"
-#include "base/map.h"
 #include "base/standing.h"
 #include "node/copies/copies.h"
 #include "node/copies/copies_code.h"
@@ -24,7 +23,9 @@
 #include "protocol/copies/full_sync.h"
 #include "protocol/copies/primary_watch.h"
 #include "protocol/copies/reconcile.h"
+#include "protocol/copies/transfer.h"
 #include "protocol/copies/transfer_order.h"
+#include "run/bell.h"
 #include "run/pool.h"
 #include "run/task.h"
 #include "store/instance/scrub.h"
@@ -32,30 +33,15 @@
 #include "store/keyset/keyset_feed.h"
 
 enum {
-    COPIES_WANTED_MAX = 16384,
+    COPIES_WANTED_MAX = 16384, /* of what is missing here, and of what is offered */
     COPIES_DAMAGED_MAX = 1024,
-    COPIES_CREW_COUNT = 4,       /* threads that fetch */
-    COPIES_BATCH_COUNT = 256,    /* captures fetched before the thread looks at anything else */
+    COPIES_CREW_COUNT = 4, /* threads that take answers apart, or wait for a large capture */
+    COPIES_HANDS_COUNT = COPIES_CREW_COUNT + 1, /* the task repairs by itself */
     COPIES_CAME_COUNT = 1 << 14, /* keys that are known to have come from others; a power of 2 */
     COPIES_SHUNNED_MAX = 192,    /* up to three reasons each */
     COPIES_FOLLOWERS_MAX = 16,
     COPIES_WANTED_BUSY = 1024, /* with more to fetch, nothing else is begun */
-    COPIES_WAITING_SIZE = RINGKEY_SIZE + PEER_KEY_SIZE,
     COPIES_ASK_MS = 10000,
-};
-
-struct copies_wanted {
-    struct ringkey key;
-    struct peer peer; /* a node that has it */
-    enum transfer_order_lane lane;
-    uint8_t silences_count; /* how often that node did not give it */
-};
-
-/* What is wanted, a circle. */
-struct copies_lane {
-    struct copies_wanted *wanted; /* COPIES_WANTED_MAX */
-    size_t first;
-    size_t count;
 };
 
 /* To find captures of this node by their keys, and to read their payloads; of one thread. */
@@ -67,12 +53,23 @@ struct copies_reader {
     struct buf bounds;
 };
 
-/* One of the crew. */
+/* Of one thread of the crew, by its seat; the last one is the task's. */
 struct copies_hand {
     struct copies *copies;
     struct captures_session *fetches;
     struct instance_session *session;
-    struct pool_job job;
+};
+
+/* What is wanted of others, and is under way (copies_fetch.c). */
+struct copies_fetching {
+    pthread_mutex_t lock; /* the last one that is taken, if there are several */
+    struct transfer *transfer;
+    struct copies_arrival *arrivals; /* by item */
+    uint32_t *durable;               /* items that are stored, and may not be in the keys yet */
+    size_t durable_count;
+    size_t open_count;   /* questions, and captures that the disk has */
+    struct bell is_idle; /* it is 0 */
+    enum err disk_err;   /* of copies->lock: the last one that failed there */
 };
 
 /* A node that keeps everything: what is new in our arcs is offered to it. */
@@ -85,7 +82,8 @@ struct copies {
     struct copies_config config;
     struct captures *captures;
     struct task task;
-    struct pool crew; /* fetches beside the task */
+    struct pool crew;
+    struct copies_fetching fetch;
 
     /* The set of keys and its feed; locked for short times, and before `lock` if both are. */
     pthread_mutex_t keys_lock;
@@ -93,30 +91,24 @@ struct copies {
     struct keyset_feed *feed;
 
     pthread_mutex_t lock;
-    struct copy_plan *copy_plan;                          /* lock */
-    struct primary_watch primary_watch;                   /* lock */
-    struct full_sync full_sync;                           /* lock: if everything is kept */
-    struct copies_lane lanes[TRANSFER_ORDER_LANES_COUNT]; /* lock */
-    size_t wanted_count;                                  /* lock: in both */
-    struct transfer_order_queue queue;                    /* lock: which of them is next */
-    struct transfer_order_giving giving;                  /* lock */
-    struct map waiting;                                   /* lock: what is wanted */
-    struct ringkey damaged[COPIES_DAMAGED_MAX];           /* lock */
-    size_t damaged_count;                                 /* lock */
-    struct standing standing; /* lock: nodes that did not answer or gave something false */
+    struct copy_plan *copy_plan;                /* lock */
+    struct primary_watch primary_watch;         /* lock */
+    struct full_sync full_sync;                 /* lock: if everything is kept */
+    struct transfer_order_giving giving;        /* lock */
+    struct ringkey damaged[COPIES_DAMAGED_MAX]; /* lock */
+    size_t damaged_count;                       /* lock */
+    struct standing standing;                   /* lock: nodes that did not answer or gave something false */
     struct standing_entry shunned[COPIES_SHUNNED_MAX];      /* lock */
     struct copies_follower followers[COPIES_FOLLOWERS_MAX]; /* lock */
     uint64_t full_until_us;                                 /* lock */
-    uint64_t busy_until_us;                                 /* lock: nothing is fetched before */
     struct ring_view_stored stat;                           /* lock */
 
     struct copies_reader answering; /* of the thread of peer_rpc */
 
     /* The task's. */
     struct copies_reader reading;
-    struct copies_hand hands[COPIES_CREW_COUNT];
-    struct copies_work *work; /* copies_fetch.c */
-    struct ringkey *fresh;    /* COPIES_KEYS_MAX: new here, to be offered */
+    struct copies_hand hands[COPIES_HANDS_COUNT];
+    struct ringkey *fresh; /* COPIES_KEYS_MAX: new here, to be offered */
     size_t fresh_count;
     bool has_lost_fresh;   /* there were more: the arcs are compared instead */
     struct ringkey *again; /* COPIES_KEYS_MAX: to be offered once more, later */
@@ -173,13 +165,17 @@ void copies_serve(struct copies *copies);
 enum err copies_want_init(struct copies *copies) MUST_CHECK;
 void copies_want_done(struct copies *copies);
 
-/* False: there is no room. The lock is held. */
+/* False: there is no room. */
 bool copies_want(struct copies *copies, enum transfer_order_lane lane, const struct ringkey *key,
                  const struct peer *peer);
 
 enum err copies_crew_init(struct copies *copies) MUST_CHECK;
 void copies_crew_done(struct copies *copies);
-void copies_fetch(struct copies *copies); /* a batch of what is wanted */
+void copies_fetch(struct copies *copies); /* ask for as much as may be under way */
+size_t copies_durable_count(struct copies *copies);
+void copies_settle_durable(struct copies *copies, size_t count); /* as many of them are in the keys now */
+uint64_t copies_fetch_at(struct copies *copies); /* when it is to be called again, unless something comes */
+size_t copies_wanted_count(struct copies *copies);
 bool copies_is_full(struct copies *copies);
 bool copies_came(const struct copies *copies, const struct ringkey *key);
 
