@@ -78,6 +78,36 @@ static struct copy_plan_member_status member(const struct copy_plan *copy_plan, 
 
 /* ---- comparisons ---- */
 
+static void what_a_member_may_lack_is_not_whole_until_a_later_comparison(void **state) {
+    struct copy_plan *copy_plan = make();
+    char out[TASKS_MAX];
+    (void)state;
+    struct copy_plan_task task;
+    struct copy_plan_outcome equal = {.err = ERR_OK};
+    struct ring_id place = {UINT64_C(0x15) << 56, 0};
+    set(copy_plan, 0x10, 0x20, 'p', "ab", SECOND);
+    assert_string_equal(compare(copy_plan, SECOND, out), "ab");
+    assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_WHOLE);
+    struct peer lacking = member(copy_plan, 0, 'a').peer;
+    copy_plan_unproven(copy_plan, place, &lacking, 10 * SECOND);
+    assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_FRESH);
+    assert_true(member(copy_plan, 0, 'a').is_unproven && !member(copy_plan, 0, 'b').is_unproven);
+    assert_true(copy_plan_next(copy_plan, 12 * SECOND, &task)); /* soon, not at the interval */
+    assert_true(task.kind == COPY_PLAN_COMPARE && peer_equal(&task.peer, &lacking));
+    copy_plan_unproven(copy_plan, place, &lacking, 13 * SECOND); /* while it is compared */
+    copy_plan_done(copy_plan, &task, &equal, 14 * SECOND);
+    assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_FRESH); /* that one began too early */
+    assert_string_equal(compare(copy_plan, 16 * SECOND, out), "a");
+    assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_WHOLE);
+    copy_plan_unproven(copy_plan, (struct ring_id){UINT64_C(0x30) << 56, 0}, NULL,
+                       20 * SECOND); /* not ours */
+    assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_WHOLE);
+    copy_plan_unproven(copy_plan, place, NULL, 20 * SECOND);
+    assert_string_equal(compare(copy_plan, 22 * SECOND, out), "ab");
+    assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_WHOLE);
+    free(copy_plan);
+}
+
 static void compares_new_members_at_once_and_then_at_the_interval(void **state) {
     struct copy_plan *copy_plan = make();
     char out[TASKS_MAX];
@@ -474,6 +504,7 @@ static void claims_are_bounded(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_member_may_lack_is_not_whole_until_a_later_comparison),
         cmocka_unit_test(compares_new_members_at_once_and_then_at_the_interval),
         cmocka_unit_test(compares_again_soon_while_something_is_missing),
         cmocka_unit_test(who_is_silent_is_asked_less_and_less),

@@ -230,7 +230,7 @@ enum { TURNS_MAX = 4 };
 enum { LONG_PART = 8 /* of the interval: a repair that takes so long is a long one */ };
 enum { LOST_MAX = 3 /* keys in a row that somebody says it has lost, after it said that it has them */ };
 
-const char *const copy_plan_levels[] = {"whole", "away", "low", NULL};
+const char *const copy_plan_levels[] = {"whole", "fresh", "away", "low", NULL};
 
 static uint64_t plan_or_default(uint64_t value, uint64_t fallback) {
     return value > 0 ? value : fallback;
@@ -313,6 +313,8 @@ static bool next_of_members(struct copy_plan *copy_plan, uint64_t now_us, struct
     }
     if (best != NULL) {
         best->is_busy = true;
+        bool is_begun = ret_task->kind == COPY_PLAN_COMPARE && !ret_task->has_rest;
+        best->began_us = is_begun ? now_us : best->began_us;
     }
     return best != NULL;
 }
@@ -444,6 +446,11 @@ static void take_comparison(struct copy_plan *copy_plan, struct copy_plan_node *
         node->challenge_us = now_us + prng_spread(&copy_plan->prng, copy_plan->config.challenge_interval_us);
     }
     node->compare_us = now_us + prng_spread(&copy_plan->prng, copy_plan->config.compare_interval_us);
+    if (node->began_us > node->unproven_us) {
+        node->unproven_us = 0;
+    } else {
+        note_earlier(&node->compare_us, now_us + SOON_US);
+    }
 }
 
 /* It is no holder: whatever it lacks, nothing is known of a copy. */
@@ -545,6 +552,17 @@ void copy_plan_touch(struct copy_plan *copy_plan, struct ring_id place, const st
     }
 }
 
+void copy_plan_unproven(struct copy_plan *copy_plan, struct ring_id place, const struct peer *peer,
+                        uint64_t now_us) {
+    struct copy_plan_piece *piece = copy_plan_find_piece(copy_plan, place);
+    for (size_t i = 0; piece != NULL && i < piece->count; i++) {
+        if (peer == NULL || peer_same_key(&piece->nodes[i].peer, peer)) {
+            piece->nodes[i].unproven_us = now_us;
+        }
+    }
+    copy_plan_touch(copy_plan, place, peer, now_us);
+}
+
 void copy_plan_hear(struct copy_plan *copy_plan, const struct peer *peer, uint64_t now_us) {
     for (size_t i = 0; i < copy_plan->pieces_count; i++) {
         for (size_t j = 0; j < copy_plan->pieces[i].count; j++) {
@@ -578,6 +596,14 @@ size_t copy_plan_pieces_count(const struct copy_plan *copy_plan) {
     return copy_plan->pieces_count;
 }
 
+bool copy_plan_find(const struct copy_plan *copy_plan, struct ring_id place, size_t *ret_index) {
+    const struct copy_plan_piece *piece = copy_plan_find_piece(copy_plan, place);
+    if (piece != NULL) {
+        *ret_index = (size_t)(piece - copy_plan->pieces);
+    }
+    return piece != NULL;
+}
+
 void copy_plan_piece(const struct copy_plan *copy_plan, size_t index,
                      struct copy_plan_piece_status *ret_status) {
     ASSERT(index < copy_plan->pieces_count);
@@ -589,16 +615,20 @@ void copy_plan_piece(const struct copy_plan *copy_plan, size_t index,
         .repairing_since_us = piece->repairing_since_us,
         .members_count = piece->count,
     };
+    bool has_unproven = false;
     for (size_t i = 0; i < piece->count; i++) {
         const struct copy_plan_node *node = &piece->nodes[i];
         status.away_count += node->away_since_us > 0;
         status.copies_count += node->is_chosen && node->is_complete && node->away_since_us == 0;
+        has_unproven = has_unproven || (node->is_chosen && node->unproven_us > 0);
         if (node->is_chosen && node->away_since_us == 0) {
             status.missing_count += node->missing_here_count + node->missing_there_count;
         }
     }
     uint32_t copies = copy_plan->config.copies;
-    status.level = status.copies_count >= copies                       ? COPY_PLAN_WHOLE
+    bool is_enough = status.copies_count >= copies;
+    status.level = is_enough && !has_unproven                          ? COPY_PLAN_WHOLE
+                   : is_enough                                         ? COPY_PLAN_FRESH
                    : status.copies_count + status.away_count >= copies ? COPY_PLAN_AWAY
                                                                        : COPY_PLAN_LOW;
     if (copy_plan->keys_per_1000_s > 0) {
@@ -619,6 +649,7 @@ void copy_plan_member(const struct copy_plan *copy_plan, size_t index, size_t me
         .is_false = node->is_false,
         .is_spare = !node->is_chosen && node->barred_until_us == 0 && node->away_since_us == 0,
         .is_complete = node->is_complete,
+        .is_unproven = node->unproven_us > 0,
         .compared_at_us = node->compared_at_us,
         .missing_here_count = node->missing_here_count,
         .missing_there_count = node->missing_there_count,

@@ -107,6 +107,14 @@ void copy_plan_hear(struct copy_plan *copy_plan, const struct peer *peer, uint64
 void copy_plan_touch(struct copy_plan *copy_plan, struct ring_id place, const struct peer *peer,
                      uint64_t now_us);
 
+/*
+ * There are captures here at this place of which it is not known, and will not be heard, whether the peer
+ * (NULL: any member) has them: they count as missing there until a comparison that begins later finds nothing
+ * missing.
+ */
+void copy_plan_unproven(struct copy_plan *copy_plan, struct ring_id place, const struct peer *peer,
+                        uint64_t now_us);
+
 /* So many keys came or went: for the estimate of how long it will take. */
 void copy_plan_moved(struct copy_plan *copy_plan, uint64_t keys_count, uint64_t now_us);
 
@@ -155,11 +163,12 @@ void copy_plan_done(struct copy_plan *copy_plan, const struct copy_plan_task *ta
 /* ---- what people and the node's other parts want to know ---- */
 
 enum copy_plan_level {
-    COPY_PLAN_WHOLE, /* R copies, compared */
+    COPY_PLAN_WHOLE, /* R copies, compared, of every capture */
+    COPY_PLAN_FRESH, /* the same but for new captures, of which that is not known yet */
     COPY_PLAN_AWAY,  /* R copies, one or more of them on nodes that are away */
     COPY_PLAN_LOW,   /* fewer, or not known yet */
 };
-extern const char *const copy_plan_levels[]; /* "whole", "away", "low" */
+extern const char *const copy_plan_levels[]; /* "whole", "fresh", "away", "low" */
 
 struct copy_plan_piece_status {
     struct ring_id from;
@@ -180,6 +189,7 @@ struct copy_plan_member_status {
     bool is_false; /* failed a challenge */
     bool is_spare; /* not needed now */
     bool is_complete;
+    bool is_unproven;        /* it may lack captures of which nothing else is known */
     uint64_t compared_at_us; /* 0: never */
     uint64_t missing_here_count;
     uint64_t missing_there_count;
@@ -188,11 +198,16 @@ struct copy_plan_member_status {
 };
 
 size_t copy_plan_pieces_count(const struct copy_plan *copy_plan);
+bool copy_plan_find(const struct copy_plan *copy_plan, struct ring_id place, size_t *ret_index);
 void copy_plan_piece(const struct copy_plan *copy_plan, size_t index,
                      struct copy_plan_piece_status *ret_status);
 void copy_plan_member(const struct copy_plan *copy_plan, size_t index, size_t member_index,
                       struct copy_plan_member_status *ret_status);
 size_t copy_plan_claims_count(const struct copy_plan *copy_plan);
+
+/* Has a primary that has the place among its own compared it with us since then, and had nothing else than
+ * we? */
+bool copy_plan_was_equal(const struct copy_plan *copy_plan, struct ring_id place, uint64_t since_us);
 
 /*
  * Is the place one of which we surely have everything: ours and compared with all members that are here, or

@@ -57,6 +57,16 @@ void copy_plan_doubt(struct copy_plan *copy_plan, struct ring_id place, const st
     }
 }
 
+bool copy_plan_was_equal(const struct copy_plan *copy_plan, struct ring_id place, uint64_t since_us) {
+    for (size_t i = 0; i < copy_plan->claims_count; i++) {
+        const struct copy_plan_claimed *claim = &copy_plan->claims[i];
+        if (claim->equal_us > since_us && ring_id_is_owned(claim->from, place, claim->to)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 size_t copy_plan_claims_count(const struct copy_plan *copy_plan) {
     return copy_plan->claims_count;
 }
@@ -412,6 +422,8 @@ static void join_nodes(struct copy_plan_node *node, const struct copy_plan_node 
     node->compare_us = pieces_least(node->compare_us, other->compare_us);
     node->missing_here_count += other->missing_here_count;
     node->missing_there_count += other->missing_there_count;
+    bool is_newer = other->unproven_us > node->unproven_us;
+    node->unproven_us = is_newer ? other->unproven_us : node->unproven_us;
 }
 
 static void join_pieces(struct copy_plan *copy_plan) {

@@ -40,6 +40,8 @@ struct copy_plan_node {
     uint64_t away_since_us; /* 0: it is listed */
     uint64_t barred_until_us;
     uint64_t compared_at_us;
+    uint64_t began_us;     /* the pass that is under way */
+    uint64_t unproven_us;  /* it may lack what came before that: only a whole pass that begins later tells */
     uint64_t compare_us;   /* when next */
     uint64_t challenge_us; /* when next */
     uint64_t missing_here_count;

@@ -713,6 +713,16 @@ struct transfer_status transfer_status(const struct transfer *transfer) {
     };
 }
 
+void transfer_each(const struct transfer *transfer, transfer_visit *visit, void *context) {
+    uint32_t left = transfer_status(transfer).wanted_count;
+    for (uint32_t i = 0; left > 0; i++) {
+        if (transfer->items[i].state != ITEM_FREE) {
+            visit(context, &transfer->items[i].key);
+            left--;
+        }
+    }
+}
+
 uint32_t transfer_window(const struct transfer *transfer, const struct peer *peer) {
     uint32_t giver = find_giver(transfer, peer);
     return giver != NONE ? transfer->givers[giver].window : 0;

@@ -123,6 +123,10 @@ struct transfer_status {
 };
 struct transfer_status transfer_status(const struct transfer *transfer);
 
+/* All keys that are wanted; one of several givers as often. */
+typedef void transfer_visit(void *context, const struct ringkey *key);
+void transfer_each(const struct transfer *transfer, transfer_visit *visit, void *context);
+
 /* Bytes that may be under way with that giver; 0: it is not known. */
 uint32_t transfer_window(const struct transfer *transfer, const struct peer *giver);
 
