@@ -6,7 +6,7 @@
 #include "node/transport/ring_files.h"
 #include "node/transport/transport.h"
 
-enum { CREATE, INVITE, STATUS, AMEND, REMOVE, LEAVE, LOOKUP, TAKEDOWN, RESTORE };
+enum { CREATE, INVITE, STATUS, AMEND, REMOVE, LEAVE, LOOKUP, TAKEDOWN, RESTORE, WAIT };
 
 #define NAME_URL "name a URL: mnemon ring lookup|takedown|restore URL"
 
@@ -20,6 +20,7 @@ static const struct command_action ring_actions[] = {
     [LOOKUP] = {"lookup", 1, 1, NAME_URL, NULL},
     [TAKEDOWN] = {"takedown", 1, 1, NAME_URL, NULL},
     [RESTORE] = {"restore", 1, 1, NAME_URL, NULL},
+    [WAIT] = {"wait", 0, 0, NULL, NULL},
     {0},
 };
 static const char *const jobs_words[] = {"members", "founder", NULL};
@@ -60,6 +61,8 @@ static int ring_run(struct cli *cli, const void *values) {
         return ring_remove(cli, &data);
     case LEAVE:
         return leave(cli, &data);
+    case WAIT:
+        return ring_wait(cli, &data, options);
     case LOOKUP:
         return ring_lookup(cli, &data, options, cli->arguments[0]);
     default:
@@ -71,6 +74,7 @@ static const struct ring_options ring_defaults = {
     .mapping = RING_NOT_GIVEN,
     .jobs = RING_NOT_GIVEN,
     .expires_us = UINT64_MAX,
+    .timeout_us = UINT64_MAX,
 };
 
 static const struct option ring_options[] = {
@@ -110,6 +114,12 @@ static const struct option ring_options[] = {
            .max = TRANSPORT_VNODES_MAX),
     OPTION(NUMBER, struct ring_options, vnodes, "places", "N", "the name of --vnodes in version 0.1",
            .min = 1, .max = TRANSPORT_VNODES_MAX),
+    OPTION(FLAG, struct ring_options, whole, "whole", NULL,
+           "wait: until every capture that this node keeps, or has for others, has all its copies"),
+    OPTION(DURATION, struct ring_options, timeout_us, "timeout", "TIME",
+           "wait: give up after this time, with exit status 1 (for ever)",
+           .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX),
+    OPTION(FLAG, struct ring_options, quiet, "quiet", NULL, "wait: do not say what is missing meanwhile"),
     OPTION(FLAG, struct ring_options, json, "json", NULL, "status, lookup: print JSON"),
     {0},
 };
@@ -125,6 +135,9 @@ const struct command ring_command = {
         "  create NAME   create a ring; the node of this data directory is its founder\n"
         "  invite        print a token that lets a node in (founder)\n"
         "  status        show the neighbours, this node's share of the web, and how well it is kept\n"
+        "  wait --whole  wait until all captures of this node have their copies, then exit 0: before the "
+        "next "
+        "node is stopped\n"
         "  lookup URL    find the node that is responsible for a URL\n"
         "  amend         sign a new version of the charter, which then spreads to all nodes (founder)\n"
         "  takedown URL  hide its captures on all nodes and say which have not confirmed it (founder)\n"

@@ -1,6 +1,6 @@
 /*
  * ring - `mnemon ring`. One command in several files: ring.c has its options and actions, ring_found.c what
- * only a founder does, ring_status.c the questions to a running node.
+ * only a founder does, ring_status.c and ring_wait.c the questions to a running node.
  */
 #ifndef MNEMON_CLI_RING_H
 #define MNEMON_CLI_RING_H
@@ -32,6 +32,11 @@ struct ring_options {
 
     /* lookup: 0 is one */
     uint64_t vnodes;
+
+    /* wait */
+    bool whole;
+    bool quiet;
+    uint64_t timeout_us; /* UINT64_MAX: none */
 };
 
 /* ring_found.c: what only a founder does. CLI_DONE, or the status after the error, as all of these. */
@@ -52,5 +57,8 @@ int ring_print_token(struct cli *cli, const struct command *command, const char 
 int ring_lookup(struct cli *cli, const struct data *data, const struct ring_options *options,
                 const char *url);
 int ring_status(struct cli *cli, const struct data *data, const struct ring_options *options);
+
+/* ring_wait.c: until the node says that all is whole. */
+int ring_wait(struct cli *cli, const struct data *data, const struct ring_options *options);
 
 #endif
