@@ -56,6 +56,31 @@ static void counts_arcs_by_level(void **state) {
         "with a node away, 1 with too few copies");
 }
 
+static void says_what_is_not_known_to_have_all_copies(void **state) {
+    (void)state;
+    struct ring_view_arc arcs[] = {whole, whole};
+    struct ring_view ring = ring_of(arcs, 2);
+    arcs[0].keys_count = arcs[0].enough_count = 200;
+    arcs[1] = (struct ring_view_arc){.level = RING_VIEW_FRESH, .keys_count = 100, .members_count = 2};
+    arcs[1].enough_count = 60;
+    ring.copies.stored.unconfirmed_count = 1;
+    assert_says(
+        RING_TEXT_COPIES, &ring,
+        "1,234 captures here, 3 copies of each wanted; looks after 37.5 % of the ring; arcs: 1 whole, 1 "
+        "whole "
+        "but for new captures, 260 or more of 300 captures in them known to have all copies; 1 capture here "
+        "that other nodes shall keep and have not confirmed yet");
+    ring.copies.stored.unconfirmed_count = 0;
+    ring.copies.stored.is_checking = true;
+    arcs[0].enough_count = arcs[1].enough_count = 0;
+    assert_says(
+        RING_TEXT_COPIES, &ring,
+        "1,234 captures here, 3 copies of each wanted; looks after 37.5 % of the ring; arcs: 1 whole, 1 "
+        "whole "
+        "but for new captures, 0 of 300 captures in them known to have all copies; whether other nodes have "
+        "what they shall keep of the captures here is being checked");
+}
+
 static void says_that_nodes_are_too_few(void **state) {
     (void)state;
     struct ring_view ring = ring_of(&lonely, 1);
@@ -132,6 +157,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_that_it_waits),
         cmocka_unit_test(counts_arcs_by_level),
+        cmocka_unit_test(says_what_is_not_known_to_have_all_copies),
         cmocka_unit_test(says_that_nodes_are_too_few),
         cmocka_unit_test(says_how_the_round_of_a_node_that_keeps_everything_went),
         cmocka_unit_test(says_what_is_repaired_and_for_how_long),

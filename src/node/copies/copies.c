@@ -325,7 +325,9 @@ static uint64_t rest_us(struct copies *copies) {
     uint64_t wake_us = copy_plan_wake_at(copies->copy_plan, now_us);
     uint64_t full_sync_us = copies_full_sync_at(copies);
     wake_us = full_sync_us < wake_us ? full_sync_us : wake_us;
+    uint64_t custody_us = copies_custody_at(copies);
     wake_us = fetch_us < wake_us ? fetch_us : wake_us;
+    wake_us = custody_us < wake_us ? custody_us : wake_us;
     uint64_t wait_us = wake_us > now_us ? wake_us - now_us : 0;
     bool is_long = wait_us > REST_US || !copies->stat.is_fed;
     wait_us = is_long ? REST_US : wait_us;
@@ -394,13 +396,12 @@ static enum err make_parts(struct copies *copies) {
     void *memory = malloc(copy_plan_size(&copy_plan));
     copies->copy_plan = memory != NULL ? copy_plan_init(memory, &copy_plan, copies_now_us(copies)) : NULL;
     copies->fresh = malloc(COPIES_KEYS_MAX * sizeof *copies->fresh);
-    copies->again = malloc(COPIES_KEYS_MAX * sizeof *copies->again);
     copies->message = malloc(RECONCILE_MESSAGE_SIZE_MAX);
     buf_init(&copies->question, PEER_RPC_QUESTION_SIZE_MAX);
     buf_init(&copies->answer, PEER_RPC_ANSWER_SIZE_MAX);
-    bool is_made = copies->copy_plan != NULL && copies->fresh != NULL && copies->again != NULL &&
-                   copies->message != NULL;
+    bool is_made = copies->copy_plan != NULL && copies->fresh != NULL && copies->message != NULL;
     enum err err = copies_want_init(copies);
+    err = err == ERR_OK ? copies_custody_init(copies) : err;
     err = is_made ? err : ERR_MEMORY;
     err = err == ERR_OK ? copies_reader_init(&copies->answering, config->instance) : err;
     return err == ERR_OK ? copies_reader_init(&copies->reading, config->instance) : err;
@@ -463,7 +464,7 @@ void copies_free(struct copies *copies) {
     free(copies->copy_plan);
     copies_want_done(copies);
     free(copies->fresh);
-    free(copies->again);
+    free(copies->custody);
     free(copies->message);
     buf_done(&copies->question);
     buf_done(&copies->answer);
@@ -508,6 +509,8 @@ void copies_stat(struct copies *copies, struct ring_view_stored *ret_stat) {
     pthread_mutex_lock(&copies->lock);
     *ret_stat = copies->stat;
     ret_stat->keys_count = keys_count;
+    ret_stat->unconfirmed_count = custody_count(copies->custody, false);
+    ret_stat->is_checking = copies->sweep.is_on;
     pthread_mutex_unlock(&copies->lock);
     ret_stat->wanted_count = copies_wanted_count(copies);
 }

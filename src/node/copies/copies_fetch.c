@@ -353,13 +353,12 @@ static void pack_take(struct copies_hand *hand, struct copies_pack *pack) {
         if (captures_code_read_entry(&reader, &status, &answer) != ERR_OK) {
             pack_accuse(pack, "captures that are none");
             pack_settle_from(pack, i, TRANSFER_FAILED);
+            i = pack->question.count;
             break;
         }
         take_entry(hand, pack, i, status, &answer);
     }
-    if (copies_is_stopping(pack->copies)) {
-        pack_settle_from(pack, i, TRANSFER_NOT_GIVEN);
-    }
+    pack_settle_from(pack, i, TRANSFER_NOT_GIVEN); /* this node is stopping */
     pack_close(pack, TRANSFER_CAME);
 }
 

@@ -1,6 +1,7 @@
 /* What people want to know of it. */
-#include "base/json.h"
+#include <stdlib.h>
 
+#include "base/json.h"
 #include "node/copies/copies_state.h"
 #include "node/transport/ring_json.h"
 
@@ -19,7 +20,7 @@ static void copies_put_member(struct json *json, const struct copy_plan_member_s
     json_bool(json, "full", member->is_full);
     json_bool(json, "false", member->is_false);
     json_bool(json, "spare", member->is_spare);
-    json_bool(json, "complete", member->is_complete);
+    json_bool(json, "complete", member->is_complete && !member->is_unproven);
     if (member->compared_at_us > 0) {
         json_count(json, "compared_s", seconds_since(now_us, member->compared_at_us));
     }
@@ -29,25 +30,36 @@ static void copies_put_member(struct json *json, const struct copy_plan_member_s
     json_close(json);
 }
 
+/* By how many live copies there are, at least: the first number is that of one copy. */
+static void put_at_least(struct json *json, const struct copies_tally *arc) {
+    json_open_list(json, "at_least");
+    for (size_t i = 1; i <= CHARTER_REPLICAS_MAX && (i == 1 || arc->at_least[i] > 0); i++) {
+        json_count(json, NULL, arc->at_least[i]);
+    }
+    json_close(json);
+}
+
 /* The lock is held. */
-static void put_piece(const struct copies *copies, size_t index, uint64_t now_us, struct json *json) {
-    struct copy_plan_piece_status piece;
+static void put_piece(const struct copies *copies, size_t index, const struct copies_tally *arc,
+                      uint64_t now_us, struct json *json) {
+    const struct copy_plan_piece_status *piece = &arc->piece;
     char id[RING_JSON_ID_SIZE];
-    copy_plan_piece(copies->copy_plan, index, &piece);
     json_open(json, NULL);
-    json_text(json, "from", ring_json_format_id(piece.from, id));
-    json_text(json, "to", ring_json_format_id(piece.to, id));
-    json_text(json, "level", copy_plan_levels[piece.level]);
-    JSON_COUNTS(json, {"copies", piece.copies_count}, {"away", piece.away_count},
-                {"missing", piece.missing_count});
-    if (piece.repairing_since_us > 0) {
-        json_count(json, "repairing_s", seconds_since(now_us, piece.repairing_since_us));
-        if (piece.estimate_s > 0) {
-            json_count(json, "left_s", piece.estimate_s);
+    json_text(json, "from", ring_json_format_id(piece->from, id));
+    json_text(json, "to", ring_json_format_id(piece->to, id));
+    json_text(json, "level", copy_plan_levels[piece->level]);
+    JSON_COUNTS(json, {"copies", piece->copies_count}, {"away", piece->away_count},
+                {"missing", piece->missing_count}, {"keys", arc->keys_count}, {"coming", arc->coming_count},
+                {"unconfirmed", arc->unconfirmed_count});
+    put_at_least(json, arc);
+    if (piece->repairing_since_us > 0) {
+        json_count(json, "repairing_s", seconds_since(now_us, piece->repairing_since_us));
+        if (piece->estimate_s > 0) {
+            json_count(json, "left_s", piece->estimate_s);
         }
     }
     json_open_list(json, "members");
-    for (size_t i = 0; i < piece.members_count && i < MEMBERS_SHOWN_MAX; i++) {
+    for (size_t i = 0; i < piece->members_count && i < MEMBERS_SHOWN_MAX; i++) {
         struct copy_plan_member_status member;
         copy_plan_member(copies->copy_plan, index, i, &member);
         copies_put_member(json, &member, now_us);
@@ -65,26 +77,42 @@ static void put_stat(struct json *json, const struct ring_view_stored *stat) {
                 {"full_synced", stat->toured_count}, {"toured", stat->toured_count},
                 {"handed_on", stat->handed_on_count}, {"caught", stat->caught_count},
                 {"released", stat->released_count}, {"repaired", stat->repaired_count});
+    json_count(json, "unconfirmed", stat->unconfirmed_count);
+    json_bool(json, "checking", stat->is_checking);
     json_bool(json, "full", stat->is_full);
     json_bool(json, "fed", stat->is_fed);
 }
 
+/* Can this node be stopped without a capture being the last of its kind? If enough other nodes are up. */
+static bool is_all_whole(const struct ring_view_stored *stat, const struct copies_tally *arcs, size_t count) {
+    bool is_whole = count > 0 && stat->is_fed && !stat->is_checking && stat->unconfirmed_count == 0 &&
+                    stat->wanted_count == 0;
+    for (size_t i = 0; i < count && is_whole; i++) {
+        is_whole = arcs[i].piece.level == COPY_PLAN_WHOLE;
+    }
+    return is_whole;
+}
+
 void copies_put_json(struct copies *copies, struct json *json, const char *name) {
     struct ring_view_stored stat;
+    struct copies_tally *arcs;
     uint64_t now_us = copies_now_us(copies);
     copies_stat(copies, &stat);
+    size_t count = copies_tally(copies, &arcs);
     json_open(json, name);
+    json_bool(json, "whole", is_all_whole(&stat, arcs, count));
     put_stat(json, &stat);
     pthread_mutex_lock(&copies->lock);
     copies_full_sync_put_json(copies, json);
     json_count(json, "claims", copy_plan_claims_count(copies->copy_plan));
     json_open_list(json, "arcs");
-    for (size_t i = 0; i < copy_plan_pieces_count(copies->copy_plan); i++) {
-        put_piece(copies, i, now_us, json);
+    for (size_t i = 0; i < count && i < copy_plan_pieces_count(copies->copy_plan); i++) {
+        put_piece(copies, i, &arcs[i], now_us, json);
     }
     pthread_mutex_unlock(&copies->lock);
     json_close(json);
     json_close(json);
+    free(arcs);
 }
 
 /* ---- for pages; the lock is held ---- */
@@ -109,20 +137,23 @@ static void view_members(const struct copies *copies, size_t index, size_t count
     arc->members = members;
 }
 
-static void view_arc(const struct copies *copies, size_t index, struct arena *arena,
-                     struct ring_view_arc *arc) {
+static void view_arc(const struct copies *copies, size_t index, const struct copies_tally *tally,
+                     struct arena *arena, struct ring_view_arc *arc) {
     static const enum ring_view_level levels[] = {[COPY_PLAN_WHOLE] = RING_VIEW_WHOLE,
+                                                  [COPY_PLAN_FRESH] = RING_VIEW_FRESH,
                                                   [COPY_PLAN_AWAY] = RING_VIEW_AWAY,
                                                   [COPY_PLAN_LOW] = RING_VIEW_LOW};
-    struct copy_plan_piece_status piece;
+    struct copy_plan_piece_status piece = tally->piece;
+    size_t copies_wanted = copies->config.ring.copies(copies->config.ring.context);
     char id[RING_JSON_ID_SIZE];
-    copy_plan_piece(copies->copy_plan, index, &piece);
     uint64_t way = piece.to.high - piece.from.high;
     *arc = (struct ring_view_arc){
         .to = arena_text(arena, ring_json_format_id(piece.to, id)),
         .share = way > 0 ? (double)way / 0x1p64 : 1,
         .level = levels[piece.level],
         .copies_count = piece.copies_count,
+        .keys_count = tally->keys_count,
+        .enough_count = copies_wanted <= CHARTER_REPLICAS_MAX ? tally->at_least[copies_wanted] : 0,
         .missing_count = piece.missing_count,
         .is_repairing = piece.repairing_since_us > 0,
         .repairing_s = seconds_since(copies_now_us(copies), piece.repairing_since_us),
@@ -134,9 +165,12 @@ static void view_arc(const struct copies *copies, size_t index, struct arena *ar
 
 void copies_view(struct copies *copies, struct arena *arena, struct ring_view_copies *ret_view) {
     struct ring_view_stored stat;
+    struct copies_tally *tallies;
     copies_stat(copies, &stat);
+    size_t tallies_count = copies_tally(copies, &tallies);
     pthread_mutex_lock(&copies->lock);
     size_t count = copy_plan_pieces_count(copies->copy_plan);
+    count = count < tallies_count ? count : tallies_count;
     struct ring_view_arc *arcs = arena_take_array(arena, count, sizeof *arcs);
     count = arcs != NULL ? count : 0;
     *ret_view = (struct ring_view_copies){
@@ -150,7 +184,8 @@ void copies_view(struct copies *copies, struct arena *arena, struct ring_view_co
         .arcs_count = count,
     };
     for (size_t i = 0; i < count; i++) {
-        view_arc(copies, i, arena, &arcs[i]);
+        view_arc(copies, i, &tallies[i], arena, &arcs[i]);
     }
     pthread_mutex_unlock(&copies->lock);
+    free(tallies);
 }

@@ -1,15 +1,10 @@
-/*
- * New captures are offered to the other holders at once, and to followers: nodes that keep everything and
- * have asked the primaries to be told what is new.
- */
+/* Offers to other nodes: which of them answer, which lie, and which want to be told what is new. */
 #include <stdlib.h>
 
 #include "node/copies/copies_state.h"
 
 enum {
-    PEERS_MAX = 64,
     SHUN_S = 10,
-    AGAIN_S = 10,
     FOLLOW_S_MIN = 900, /* three rounds at the default interval */
 };
 static const uint64_t SECOND_US = 1000000;
@@ -133,7 +128,7 @@ static void copies_unfollow(struct copies *copies, const struct peer *peer) {
     pthread_mutex_unlock(&copies->lock);
 }
 
-static size_t copies_followers(struct copies *copies, struct peer out[COPIES_FOLLOWERS_MAX]) {
+size_t copies_followers(struct copies *copies, struct peer out[COPIES_FOLLOWERS_MAX]) {
     size_t count = 0;
     pthread_mutex_lock(&copies->lock);
     uint64_t now_us = copies_now_us(copies);
@@ -170,156 +165,4 @@ enum err copies_offer(struct copies *copies, const struct peer *peer, const stru
     }
     copies_count(copies, &copies->stat.offered_count, count);
     return ERR_OK;
-}
-
-/* ---- what is new here ---- */
-
-/* keys_lock is held: by the thread that runs the feed, this one. */
-void copies_take_fresh(void *context, const struct ringkey *key) {
-    struct copies *copies = context;
-    if (copies->fresh_count < COPIES_KEYS_MAX) {
-        copies->fresh[copies->fresh_count++] = *key;
-    } else {
-        copies->has_lost_fresh = true;
-    }
-}
-
-/* Keys for one node. */
-struct parcel {
-    struct peer peer;
-    bool is_primary; /* of some of the keys, and we are not: what it does not take is offered again */
-    size_t count;
-    struct ringkey *keys; /* COPIES_KEYS_MAX */
-};
-
-struct parcels {
-    struct parcel parcels[PEERS_MAX];
-    size_t count;
-};
-
-static struct parcel *parcel_for(struct parcels *parcels, const struct peer *peer) {
-    for (size_t i = 0; i < parcels->count; i++) {
-        if (peer_equal(&parcels->parcels[i].peer, peer)) {
-            return &parcels->parcels[i];
-        }
-    }
-    struct ringkey *keys = parcels->count < PEERS_MAX ? malloc(COPIES_KEYS_MAX * sizeof *keys) : NULL;
-    if (keys == NULL) {
-        return NULL;
-    }
-    struct parcel *parcel = &parcels->parcels[parcels->count++];
-    *parcel = (struct parcel){.peer = *peer, .keys = keys};
-    return parcel;
-}
-
-static bool is_holder(const struct holders_arc *arc, const struct peer *peer) {
-    for (size_t i = 0; i < arc->count; i++) {
-        if (memcmp(arc->peers[i].key, peer->key, PEER_KEY_SIZE) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Keys of others' arcs that came from others are theirs to spread. */
-static void offer_pack(struct copies *copies, struct parcels *parcels) {
-    struct peer followers[COPIES_FOLLOWERS_MAX];
-    size_t followers_count = copies_followers(copies, followers);
-    const struct holders_source *ring = &copies->config.ring;
-    struct holders_arc arc = {.count = 0};
-    for (size_t i = 0; i < copies->fresh_count; i++) {
-        const struct ringkey *key = &copies->fresh[i];
-        struct ring_id place = copies_place_of(key);
-        bool is_known = arc.count > 0 && ring_id_is_owned(arc.from, place, arc.to);
-        if (!is_known && !ring->know(ring->context, place, &arc)) {
-            arc.count = 0;
-            continue;
-        }
-        if (arc.self_rank != 0 && copies_came(copies, key)) {
-            continue;
-        }
-        for (size_t j = 0; j < arc.count; j++) {
-            struct parcel *parcel = (int)j != arc.self_rank ? parcel_for(parcels, &arc.peers[j]) : NULL;
-            if (parcel != NULL) {
-                parcel->is_primary = parcel->is_primary || j == 0;
-                parcel->keys[parcel->count++] = *key;
-            }
-        }
-        for (size_t j = 0; j < followers_count && arc.self_rank == 0; j++) {
-            struct parcel *parcel =
-                is_holder(&arc, &followers[j]) ? NULL : parcel_for(parcels, &followers[j]);
-            if (parcel != NULL) {
-                parcel->keys[parcel->count++] = *key;
-            }
-        }
-    }
-}
-
-static void offer_again(struct copies *copies, const struct parcel *parcel) {
-    for (size_t i = 0; i < parcel->count && copies->again_count < COPIES_KEYS_MAX; i++) {
-        copies->again[copies->again_count++] = parcel->keys[i];
-    }
-    copies->again_us = copies_now_us(copies) + AGAIN_S * SECOND_US;
-}
-
-/* In our own arcs, a comparison finds what the node lacks. */
-static void touch(struct copies *copies, const struct parcel *parcel) {
-    pthread_mutex_lock(&copies->lock);
-    for (size_t i = 0; i < parcel->count; i++) {
-        copy_plan_touch(copies->copy_plan, copies_place_of(&parcel->keys[i]), &parcel->peer,
-                        copies_now_us(copies));
-    }
-    pthread_mutex_unlock(&copies->lock);
-}
-
-static void offer_deliver(struct copies *copies, const struct parcel *parcel) {
-    bool is_taken = !copies_is_shunned(copies, &parcel->peer) &&
-                    copies_offer(copies, &parcel->peer, parcel->keys, parcel->count) == ERR_OK;
-    for (size_t i = 0; i < parcel->count && is_taken; i++) {
-        is_taken = copies->wishes[i] != COPIES_NOT_NOW;
-    }
-    if (!is_taken) {
-        touch(copies, parcel);
-        if (parcel->is_primary) {
-            offer_again(copies, parcel);
-        }
-    }
-}
-
-static void take_again(struct copies *copies) {
-    if (copies->again_count == 0 || copies_now_us(copies) < copies->again_us) {
-        return;
-    }
-    size_t count = copies->again_count;
-    copies->again_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        copies_take_fresh(copies, &copies->again[i]);
-    }
-}
-
-void copies_offer_fresh(struct copies *copies) {
-    take_again(copies);
-    if (copies->fresh_count == 0) {
-        return;
-    }
-    struct parcels *parcels = calloc(1, sizeof *parcels);
-    if (parcels != NULL) {
-        offer_pack(copies, parcels);
-    }
-    copies->fresh_count = 0;
-    for (size_t i = 0; parcels != NULL && i < parcels->count; i++) {
-        offer_deliver(copies, &parcels->parcels[i]);
-        if (copies->has_lost_fresh && parcels->parcels[i].is_primary &&
-            copies_offer(copies, &parcels->parcels[i].peer, NULL, 0) != ERR_OK) {
-            continue; /* the node compares at its next interval */
-        }
-    }
-    if (copies->has_lost_fresh) {
-        copies->has_lost_fresh = false;
-        copies_touch_all(copies, NULL); /* other primaries were asked to compare theirs */
-    }
-    for (size_t i = 0; parcels != NULL && i < parcels->count; i++) {
-        free(parcels->parcels[i].keys);
-    }
-    free(parcels);
 }

@@ -2,12 +2,14 @@
  * copies_state - one machine in several files, which share struct copies and are its only readers:
  *
  *      copies.c          begin and end, the task that runs the rest, captures by their keys
- *      copies_offer.c    new captures are offered to other holders and to followers
+ *      copies_custody.c  new captures are offered to the other holders until these have them
+ *      copies_offer.c    offers, nodes that follow this one, nodes that do not answer or lie
  *      copies_fetch.c    captures that are wanted here are fetched and stored
  *      copies_compare.c  comparisons with other holders, challenges, the primaries before us
  *      copies_release.c  surplus is handed over and given up
  *      copies_repair.c   damage is found and repaired
  *      copies_answer.c   answers to the questions of other nodes
+ *      copies_tally.c    how many copies there are, of how many captures
  *      copies_json.c     the state for people
  */
 #ifndef MNEMON_NODE_COPIES_COPIES_STATE_H
@@ -20,6 +22,7 @@
 #include "node/copies/copies.h"
 #include "node/copies/copies_code.h"
 #include "protocol/copies/copy_plan.h"
+#include "protocol/copies/custody.h"
 #include "protocol/copies/full_sync.h"
 #include "protocol/copies/primary_watch.h"
 #include "protocol/copies/reconcile.h"
@@ -78,6 +81,17 @@ struct copies_follower {
     uint64_t until_us;
 };
 
+/* Over the keys in arcs of others, which only this node may have (copies_custody.c). */
+struct copies_sweep {
+    bool is_on;
+    uint64_t since_us;     /* comparisons since then count */
+    uint64_t due_us;       /* when it goes on */
+    struct ring_id at;     /* the arc that it has got to */
+    bool has_asked;        /* its primary to compare it */
+    bool has_behind;       /* within it, … */
+    struct ringkey behind; /* … up to this key */
+};
+
 struct copies {
     struct copies_config config;
     struct captures *captures;
@@ -93,6 +107,8 @@ struct copies {
     pthread_mutex_t lock;
     struct copy_plan *copy_plan;                /* lock */
     struct primary_watch primary_watch;         /* lock */
+    struct custody *custody;                    /* lock */
+    struct copies_sweep sweep;                  /* lock */
     struct full_sync full_sync;                 /* lock: if everything is kept */
     struct transfer_order_giving giving;        /* lock */
     struct ringkey damaged[COPIES_DAMAGED_MAX]; /* lock */
@@ -110,10 +126,7 @@ struct copies {
     struct copies_hand hands[COPIES_HANDS_COUNT];
     struct ringkey *fresh; /* COPIES_KEYS_MAX: new here, to be offered */
     size_t fresh_count;
-    bool has_lost_fresh;   /* there were more: the arcs are compared instead */
-    struct ringkey *again; /* COPIES_KEYS_MAX: to be offered once more, later */
-    size_t again_count;
-    uint64_t again_us;
+    bool has_lost_fresh;              /* there were more: the arcs are compared instead */
     uint64_t came[COPIES_CAME_COUNT]; /* keys, shortened */
     uint64_t generation;              /* of the ring, as it was looked at last */
     uint64_t failing;                 /* primary_watch_failing(), likewise */
@@ -187,12 +200,12 @@ void copies_repair(struct copies *copies); /* what was reported as damaged */
 
 /* ---- copies_offer.c ---- */
 
-void copies_take_fresh(void *context, const struct ringkey *key); /* keyset_feed_added */
-void copies_offer_fresh(struct copies *copies);
-
 /* Offer one node at most COPIES_KEYS_MAX keys; its wishes are in copies->wishes then. */
 enum err copies_offer(struct copies *copies, const struct peer *peer, const struct ringkey *keys,
                       size_t count) MUST_CHECK;
+
+/* Nodes that want to be told what is new in our arcs. */
+size_t copies_followers(struct copies *copies, struct peer out[COPIES_FOLLOWERS_MAX]);
 
 /* Any thread. */
 bool copies_is_shunned(struct copies *copies, const struct peer *peer);
@@ -205,6 +218,31 @@ bool copies_is_false(struct copies *copies, const struct peer *peer);
 /* Ask a primary to be told what is new; and answer a node that asks for it. */
 enum err copies_follow(struct copies *copies, const struct peer *primary) MUST_CHECK;
 peer_rpc_handler copies_answer_follow;
+
+/* ---- copies_custody.c ---- */
+
+enum err copies_custody_init(struct copies *copies) MUST_CHECK;
+void copies_take_fresh(void *context, const struct ringkey *key); /* keyset_feed_added */
+void copies_offer_fresh(struct copies *copies);    /* what is new, and what is still in custody */
+uint64_t copies_custody_at(struct copies *copies); /* when next; the lock is held */
+
+/* There is no room to remember that the peer (NULL: any) has yet to say that it has the key. */
+void copies_custody_lose(struct copies *copies, const struct ringkey *key, const struct peer *peer,
+                         bool is_own);
+
+/* ---- copies_tally.c: any thread ---- */
+
+struct copies_tally {
+    struct copy_plan_piece_status piece; /* whole: also of what is new */
+    uint64_t keys_count;
+    uint64_t coming_count; /* captures that were offered to us and are not here yet */
+    uint64_t
+        unconfirmed_count; /* new captures, times the members that have not said yet that they have them */
+    uint64_t at_least[CHARTER_REPLICAS_MAX + 1]; /* captures that have so many live copies, or more */
+};
+
+/* Our arcs, in the order of copy_plan_piece(); the caller frees them. Without memory there are none. */
+size_t copies_tally(struct copies *copies, struct copies_tally **ret_arcs);
 
 /* ---- copies_compare.c ---- */
 

@@ -19,8 +19,9 @@ static void ring_put_line(struct sheet *sheet, enum ring_text which, const struc
 /* ---- arcs ---- */
 
 static void put_level(struct sheet *sheet, enum ring_view_level level) {
-    static const enum sheet_mood moods[] = {SHEET_GOOD, SHEET_WARNING, SHEET_BAD};
-    static const char *const words[] = {"whole", "a node is away", "too few copies"};
+    static const enum sheet_mood moods[] = {SHEET_GOOD, SHEET_GOOD, SHEET_WARNING, SHEET_BAD};
+    static const char *const words[] = {"whole", "new captures on their way", "a node is away",
+                                        "too few copies"};
     sheet_badge(sheet, moods[level], words[level]);
 }
 

@@ -31,8 +31,8 @@ static void put_things(struct buf *out, uint64_t count, const char *thing) {
 /* ---- copies ---- */
 
 static void put_arcs(struct buf *out, const struct ring_view_copies *copies) {
-    static const char *const words[RING_VIEW_LEVELS_COUNT] = {"whole", "with a node away",
-                                                              "with too few copies"};
+    static const char *const words[RING_VIEW_LEVELS_COUNT] = {"whole", "whole but for new captures",
+                                                              "with a node away", "with too few copies"};
     uint64_t counts[RING_VIEW_LEVELS_COUNT] = {0};
     const char *between = "; arcs: ";
     for (size_t i = 0; i < copies->arcs_count; i++) {
@@ -45,6 +45,35 @@ static void put_arcs(struct buf *out, const struct ring_view_copies *copies) {
             buf_put_format(out, " %s", words[i]);
             between = ", ";
         }
+    }
+}
+
+/* Said if some have fewer. */
+static void put_enough(struct buf *out, const struct ring_view *ring) {
+    uint64_t keys_count = 0;
+    uint64_t enough_count = 0;
+    for (size_t i = 0; i < ring->copies.arcs_count; i++) {
+        keys_count += ring->copies.arcs[i].keys_count;
+        enough_count += ring->copies.arcs[i].enough_count;
+    }
+    if (enough_count < keys_count) {
+        buf_put_string(out, ", ");
+        value_put_count(out, enough_count);
+        buf_put_string(out, enough_count > 0 ? " or more of " : " of ");
+        put_things(out, keys_count, "capture");
+        buf_put_string(out, " in them known to have all copies");
+    }
+}
+
+static void put_unconfirmed(struct buf *out, const struct ring_view_stored *stored) {
+    if (stored->unconfirmed_count > 0) {
+        buf_put_string(out, "; ");
+        put_things(out, stored->unconfirmed_count, "capture");
+        buf_put_string(out, " here that other nodes shall keep and have not confirmed yet");
+    }
+    if (stored->is_checking) {
+        buf_put_string(
+            out, "; whether other nodes have what they shall keep of the captures here is being checked");
     }
 }
 
@@ -91,6 +120,8 @@ static void ring_text_put_copies(struct buf *out, const struct ring_view *ring) 
     buf_put_string(out, has_too_few_nodes(ring) ? ", more than there are nodes" : "");
     buf_put_format(out, "; looks after %.1f %% of the ring", 100 * ring->share);
     put_arcs(out, copies);
+    put_enough(out, ring);
+    put_unconfirmed(out, &copies->stored);
     put_tour(out, copies);
     buf_put_string(out, copies->stored.is_full ? "; the disk here is full" : "");
     buf_put_string(out, copies->stored.is_fed ? "" : "; what is in the volumes is still being counted");

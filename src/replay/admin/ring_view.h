@@ -9,7 +9,14 @@
 
 #include "base/arena.h"
 
-enum ring_view_level { RING_VIEW_WHOLE, RING_VIEW_AWAY, RING_VIEW_LOW, RING_VIEW_LEVELS_COUNT };
+/* Fresh: enough copies of everything but new captures, of which that is not known yet. */
+enum ring_view_level {
+    RING_VIEW_WHOLE,
+    RING_VIEW_FRESH,
+    RING_VIEW_AWAY,
+    RING_VIEW_LOW,
+    RING_VIEW_LEVELS_COUNT,
+};
 
 /* A node that keeps copies of an arc too. */
 struct ring_view_member {
@@ -27,6 +34,8 @@ struct ring_view_arc {
     double share;   /* of the ring */
     enum ring_view_level level;
     uint32_t copies_count;
+    uint64_t keys_count;   /* captures */
+    uint64_t enough_count; /* at least so many of them have as many live copies as are wanted */
     uint64_t missing_count;
     bool is_repairing;
     uint64_t repairing_s;
@@ -62,6 +71,9 @@ struct ring_view_stored {
     uint64_t released_count; /* surplus captures given up */
     uint64_t repaired_count;
     uint64_t wanted_count; /* waiting to be fetched */
+    uint64_t
+        unconfirmed_count; /* captures in arcs of others whose primary has not said yet that it has them */
+    bool is_checking;      /* there may be more of them: of before this start, or too many for the list */
     bool is_full;
     bool is_fed; /* all that is in the volumes is in the keys */
 };
