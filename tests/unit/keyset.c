@@ -8,6 +8,7 @@
 #include "protocol/copies/reconcile.h"
 #include "ringkey-fixture.h"
 #include "scratch.h"
+#include "store/keyset/keyset_row.h"
 #include "store/keyset/keyset_sums.h"
 #include "unit.h"
 
@@ -159,7 +160,7 @@ static void run_model(void *root, const char *name, enum position_mapping mappin
         check_all(keyset, is_there, CAPTURES_COUNT, round);
     }
     keyset_close(keyset);
-    keyset = open_set(root, name, mapping); /* sums made by reading are those that grew */
+    keyset = open_set(root, name, mapping); /* the sums that were stored are those that grew */
     check_all(keyset, is_there, CAPTURES_COUNT, 9);
     for (size_t n = 0; n < CAPTURES_COUNT; n++) {
         drop(keyset, n);
@@ -459,6 +460,74 @@ static void damage_empties_it(void **state) {
     expect_empty(open_set(*state, "damage", POSITION_BY_URL));
 }
 
+/* ---- sums that are stored ---- */
+
+/* The database of a set that is closed. */
+static struct kv *open_rows(void *root, const char *name) {
+    static const struct kv_family family = {.name = "default"};
+    static const struct kv_options options = {.families = &family, .families_count = 1};
+    char path[SCRATCH_PATH_SIZE];
+    struct kv *kv = kv_new(scratch_path(root, name, path), &options);
+    assert_non_null(kv);
+    assert_int_equal(kv_open(kv, NULL), ERR_OK);
+    return kv;
+}
+
+/* All rows of sums: remove them, or add one to their counts. Returns how many there were. */
+static size_t change_sums(struct kv *kv, bool is_removal) {
+    static const struct ringkey zero;
+    struct keyset_row first = keyset_row_of_sum(&zero);
+    struct keyset_bucket bucket;
+    struct kv_iterator iterator;
+    struct kv_batch batch;
+    size_t count = 0;
+    kv_batch_init(&batch);
+    assert_int_equal(
+        kv_iterator_init(&iterator, kv, 0, KV_WALK, keyset_row_bytes(&first), bytes_of(NULL, 0), false),
+        ERR_OK);
+    while (keyset_row_next_sum(&iterator, &bucket) == ERR_OK) {
+        uint8_t value[KEYSET_ROW_SUM_SIZE_MAX];
+        bucket.sum.low++;
+        if (is_removal) {
+            kv_batch_remove(&batch, 0, iterator.key);
+        } else {
+            kv_batch_put(&batch, 0, iterator.key, keyset_row_sum(&bucket.sum, value));
+        }
+        count++;
+    }
+    kv_iterator_done(&iterator);
+    assert_int_equal(kv_write(kv, &batch, NULL), ERR_OK);
+    kv_batch_done(&batch);
+    return count;
+}
+
+static void a_set_of_version_1_gets_its_sums_once(void **state) {
+    static bool is_there[1000];
+    const uint8_t version_1[] = {1, POSITION_BY_URL};
+    struct keyset_row format = keyset_row_of_format();
+    memset(is_there, true, sizeof is_there);
+    fill_and_close(*state, "old");
+    struct kv *kv = open_rows(*state, "old");
+    size_t count = change_sums(kv, true);
+    assert_true(count >= 1000 / 96 && count <= 1000 / 16);
+    assert_int_equal(kv_put(kv, 0, keyset_row_bytes(&format), bytes_of(version_1, sizeof version_1), NULL),
+                     ERR_OK);
+    kv_free(kv);
+    struct keyset *keyset = open_set(*state, "old", POSITION_BY_URL);
+    check_all(keyset, is_there, 1000, 3);
+    keyset_close(keyset);
+    kv = open_rows(*state, "old");
+    assert_true(change_sums(kv, false) >= 1000 / 96); /* they are stored now; and are wrong from here on */
+    kv_free(kv);
+    keyset = open_set(*state, "old", POSITION_BY_URL);
+    assert_int_equal(keyset_count(keyset), 1000); /* read, not made: nobody has looked at the keys */
+    struct ringkey_range range = {.has_upper = true, .upper = {.bytes = {0x80}}};
+    struct ringkey_sum sum;
+    assert_int_equal(keyset_sum(keyset, &range, &sum), ERR_CORRUPT);
+    assert_int_equal(keyset_mend(keyset, NULL), ERR_OK);
+    expect_empty(keyset);
+}
+
 static void a_second_process_is_told_so(void **state) {
     struct keyset *keyset = open_set(*state, "busy", POSITION_BY_URL);
     struct keyset *second;
@@ -537,6 +606,7 @@ int main(void) {
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(another_mapping_empties_it, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(damage_empties_it, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_set_of_version_1_gets_its_sums_once, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(a_second_process_is_told_so, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(two_sets_are_compared, scratch_make, scratch_remove),
     };

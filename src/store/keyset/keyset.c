@@ -4,18 +4,20 @@
 
 #include "base/wire.h"
 #include "store/index/index_code.h"
+#include "store/keyset/keyset_row.h"
 #include "store/keyset/keyset_sums.h"
 #include "store/kv/kv.h"
 
 enum {
-    FORMAT_VERSION = 1,
+    FORMAT_VERSION = 2,
+    FORMAT_WITHOUT_SUMS = 1, /* of 0.2.0 */
     FORMAT_SIZE = 2,
     BUCKET_COUNT_MAX = 96, /* keys; more and it is divided */
     BUCKET_COUNT_NEW = 64, /* in one that is made when opening or dividing, at most */
     PENDING_COUNT_MAX = 4096,
     PENDING_SIZE_MAX = 16 << 20, /* of their values */
     ENTRY_SIZE_MAX = INDEX_SURT_SIZE_MAX + 16,
-    ROW_SIZE_MAX = 1 + RINGKEY_SIZE,
+    SUMS_BATCH_COUNT = 4096,
 };
 
 static const struct kv_family keyset_family = {
@@ -67,40 +69,10 @@ struct keyset {
     struct buf values;      /* of the changes */
     struct kv_batch writes; /* positions; when committing the changes too */
     struct buf entry;       /* that was read last */
+    bool is_doubted;        /* sums and keys differ */
 };
 
 /* ---- rows ---- */
-
-/* The key of an entry. */
-struct keyset_row {
-    uint8_t bytes[ROW_SIZE_MAX];
-    size_t size;
-};
-
-static struct keyset_row keyset_row_of_key(const struct ringkey *key) {
-    struct keyset_row row = {.bytes = {'k'}, .size = 1 + RINGKEY_SIZE};
-    memcpy(row.bytes + 1, key->bytes, RINGKEY_SIZE);
-    return row;
-}
-
-static struct keyset_row keyset_row_of_digest(const struct ringkey *key) {
-    struct keyset_row row = {.bytes = {'d'}, .size = 1 + RINGKEY_SIZE};
-    memcpy(row.bytes + 1, ringkey_digest(key), RINGKEY_DIGEST_SIZE);
-    memcpy(row.bytes + 1 + RINGKEY_DIGEST_SIZE, key->bytes, RINGKEY_SIZE - RINGKEY_DIGEST_SIZE);
-    return row;
-}
-
-static struct keyset_row keyset_row_of_volume(uint16_t volume) {
-    return (struct keyset_row){.bytes = {'p', (uint8_t)(volume >> 8), (uint8_t)volume}, .size = 3};
-}
-
-static struct keyset_row keyset_row_of_format(void) {
-    return (struct keyset_row){.bytes = "mformat", .size = 7};
-}
-
-static struct bytes keyset_row_bytes(const struct keyset_row *row) {
-    return bytes_of(row->bytes, row->size);
-}
 
 static enum err keyset_get(struct keyset *keyset, const struct keyset_row *row, struct buf *value) {
     return kv_copy(keyset->kv, 0, keyset_row_bytes(row), value, NULL);
@@ -112,22 +84,6 @@ static enum err keyset_walk(struct keyset *keyset, const struct keyset_row *from
     return kv_iterator_init(iterator, keyset->kv, 0, walk, keyset_row_bytes(from), bytes_of(NULL, 0), false);
 }
 
-/* ERR_NOT_FOUND behind the last of the keys. */
-static enum err keyset_next_key(struct kv_iterator *iterator, struct ringkey *ret_key) {
-    enum err err = kv_iterator_next(iterator, NULL);
-    if (err != ERR_OK) {
-        return err;
-    }
-    if (iterator->key.size == 0 || iterator->key.data[0] != 'k') {
-        return ERR_NOT_FOUND;
-    }
-    if (iterator->key.size != 1 + RINGKEY_SIZE) {
-        return ERR_CORRUPT;
-    }
-    memcpy(ret_key->bytes, iterator->key.data + 1, RINGKEY_SIZE);
-    return ERR_OK;
-}
-
 /* ---- opening ---- */
 
 static void keyset_forget_changes(struct keyset *keyset) {
@@ -136,19 +92,75 @@ static void keyset_forget_changes(struct keyset *keyset) {
     kv_batch_clear(&keyset->writes);
 }
 
-static enum err keyset_check_format(struct keyset *keyset, struct err_detail *detail) {
+static enum err keyset_put_format(struct keyset *keyset, struct err_detail *detail) {
     struct keyset_row row = keyset_row_of_format();
     const uint8_t format[FORMAT_SIZE] = {FORMAT_VERSION, (uint8_t)keyset->mapping};
+    return kv_put(keyset->kv, 0, keyset_row_bytes(&row), bytes_of(format, sizeof format), detail);
+}
+
+/* *ret_has_sums: they are stored, too. */
+static enum err keyset_check_format(struct keyset *keyset, bool *ret_has_sums, struct err_detail *detail) {
+    struct keyset_row row = keyset_row_of_format();
     enum err err = keyset_get(keyset, &row, &keyset->entry);
-    if (err == ERR_OK) {
-        return bytes_equal(buf_bytes(&keyset->entry), bytes_of(format, sizeof format))
-                   ? ERR_OK
-                   : err_set(detail, ERR_MISMATCH, "the set of keys has another format or mapping");
+    *ret_has_sums = true;
+    if (err == ERR_NOT_FOUND) {
+        return keyset_put_format(keyset, detail);
     }
-    if (err != ERR_NOT_FOUND) {
+    if (err != ERR_OK) {
         return err_set(detail, err, "the set of keys: %s", err_text(err));
     }
-    return kv_put(keyset->kv, 0, keyset_row_bytes(&row), bytes_of(format, sizeof format), detail);
+    const uint8_t *format = keyset->entry.data;
+    bool is_known = keyset->entry.size == FORMAT_SIZE && format[1] == (uint8_t)keyset->mapping &&
+                    (format[0] == FORMAT_VERSION || format[0] == FORMAT_WITHOUT_SUMS);
+    *ret_has_sums = is_known && format[0] == FORMAT_VERSION;
+    return is_known ? ERR_OK : err_set(detail, ERR_MISMATCH, "the set of keys has another format or mapping");
+}
+
+/* ---- sums: of each bucket a row ---- */
+
+static void keyset_put_sum(struct keyset *keyset, const struct keyset_bucket *bucket) {
+    struct keyset_row row = keyset_row_of_sum(&bucket->lower);
+    uint8_t value[KEYSET_ROW_SUM_SIZE_MAX];
+    kv_batch_put(&keyset->writes, 0, keyset_row_bytes(&row), keyset_row_sum(&bucket->sum, value));
+}
+
+static enum err keyset_write_some(struct keyset *keyset, size_t count_min, struct err_detail *detail) {
+    if (keyset->writes.count < count_min && keyset->writes.err == ERR_OK) {
+        return ERR_OK;
+    }
+    enum err err = kv_write(keyset->kv, &keyset->writes, detail);
+    kv_batch_clear(&keyset->writes);
+    return err;
+}
+
+/* Behind all so far. */
+static enum err keyset_append_bucket(struct keyset_sums *sums, const struct keyset_bucket *bucket) {
+    static const struct ringkey zero;
+    struct keyset_position last = {.slot = sums->slots_count - 1};
+    last.bucket = sums->slots[last.slot].chunk->count - 1;
+    keyset_sums_add(sums, last, &bucket->sum);
+    return ringkey_compare(&bucket->lower, &zero) == 0
+               ? ERR_OK
+               : keyset_sums_divide(sums, last, &bucket->lower, &bucket->sum);
+}
+
+static enum err keyset_read_sums(struct keyset *keyset) {
+    static const struct ringkey zero;
+    struct keyset_row first = keyset_row_of_sum(&zero);
+    struct keyset_bucket bucket;
+    struct kv_iterator iterator;
+    enum err err = keyset_walk(keyset, &first, KV_WALK_ALL, &iterator);
+    if (err != ERR_OK) {
+        return err;
+    }
+    while ((err = keyset_row_next_sum(&iterator, &bucket)) == ERR_OK) {
+        err = keyset_append_bucket(&keyset->sums, &bucket);
+        if (err != ERR_OK) {
+            break;
+        }
+    }
+    kv_iterator_done(&iterator);
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
 /* Behind all keys so far: into the last bucket, or into a new one behind it. */
@@ -167,18 +179,18 @@ static enum err keyset_append_sum(struct keyset *keyset, const struct ringkey *b
     return keyset_sums_divide(sums, last, &lower, &sum);
 }
 
-static enum err keyset_load_sums(struct keyset *keyset, struct err_detail *detail) {
+/* By one pass over the keys. */
+static enum err keyset_sum_up(struct keyset *keyset) {
     static const struct ringkey zero;
     struct keyset_row first = keyset_row_of_key(&zero);
     struct kv_iterator iterator;
     struct ringkey key;
     struct ringkey before = zero;
-    enum err err = keyset_sums_init(&keyset->sums);
-    err = err == ERR_OK ? keyset_walk(keyset, &first, KV_WALK_ALL, &iterator) : err;
+    enum err err = keyset_walk(keyset, &first, KV_WALK_ALL, &iterator);
     if (err != ERR_OK) {
-        return err_set(detail, err, "the set of keys: %s", err_text(err));
+        return err;
     }
-    while ((err = keyset_next_key(&iterator, &key)) == ERR_OK) {
+    while ((err = keyset_row_next_key(&iterator, &key)) == ERR_OK) {
         err = keyset_append_sum(keyset, &before, &key);
         if (err != ERR_OK) {
             break;
@@ -186,7 +198,30 @@ static enum err keyset_load_sums(struct keyset *keyset, struct err_detail *detai
         before = key;
     }
     kv_iterator_done(&iterator);
-    return err == ERR_NOT_FOUND ? ERR_OK : err_set(detail, err, "the set of keys: %s", err_text(err));
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+/* The format says last that they are there: if this is cut off, the next one writes the same again. */
+static enum err keyset_store_sums(struct keyset *keyset, struct err_detail *detail) {
+    struct keyset_position position = {0};
+    enum err err = ERR_OK;
+    do {
+        keyset_put_sum(keyset, keyset_sums_bucket(&keyset->sums, position));
+        err = keyset_write_some(keyset, SUMS_BATCH_COUNT, detail);
+    } while (err == ERR_OK && keyset_sums_next(&keyset->sums, &position));
+    err = err == ERR_OK ? keyset_write_some(keyset, 1, detail) : err;
+    return err == ERR_OK ? keyset_put_format(keyset, detail) : err;
+}
+
+static enum err keyset_load_sums(struct keyset *keyset, bool has_sums, struct err_detail *detail) {
+    enum err err = keyset_sums_init(&keyset->sums);
+    if (err == ERR_OK) {
+        err = has_sums ? keyset_read_sums(keyset) : keyset_sum_up(keyset);
+    }
+    if (err != ERR_OK) {
+        return err_set(detail, err, "the set of keys: %s", err_text(err));
+    }
+    return has_sums ? ERR_OK : keyset_store_sums(keyset, detail);
 }
 
 static void keyset_unload(struct keyset *keyset) {
@@ -197,9 +232,10 @@ static void keyset_unload(struct keyset *keyset) {
 }
 
 static enum err keyset_load(struct keyset *keyset, struct err_detail *detail) {
+    bool has_sums = false;
     enum err err = kv_open(keyset->kv, detail);
-    err = err == ERR_OK ? keyset_check_format(keyset, detail) : err;
-    err = err == ERR_OK ? keyset_load_sums(keyset, detail) : err;
+    err = err == ERR_OK ? keyset_check_format(keyset, &has_sums, detail) : err;
+    err = err == ERR_OK ? keyset_load_sums(keyset, has_sums, detail) : err;
     if (err != ERR_OK) {
         keyset_unload(keyset);
     }
@@ -208,6 +244,7 @@ static enum err keyset_load(struct keyset *keyset, struct err_detail *detail) {
 
 enum err keyset_clear(struct keyset *keyset, struct err_detail *detail) {
     keyset_unload(keyset);
+    keyset->is_doubted = false;
     enum err err = kv_destroy(kv_directory(keyset->kv), detail);
     return err == ERR_OK ? keyset_load(keyset, detail) : err;
 }
@@ -216,7 +253,7 @@ enum err keyset_mend(struct keyset *keyset, struct err_detail *detail) {
     struct err_detail first = {0};
     keyset_unload(keyset);
     enum err err = keyset_load(keyset, &first);
-    if (err == ERR_CORRUPT || err == ERR_MISMATCH) {
+    if (err == ERR_CORRUPT || err == ERR_MISMATCH || (err == ERR_OK && keyset->is_doubted)) {
         return keyset_clear(keyset, detail);
     }
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_detail_text(&first, err));
@@ -393,7 +430,12 @@ static enum err keyset_read_page(struct keyset *keyset, const struct keyset_buck
     }
     page->before[page->count] = sum;
     page->is_loaded = true;
-    return ringkey_sum_equal(&sum, &bucket->sum) ? ERR_OK : ERR_CORRUPT;
+    if (ringkey_sum_equal(&sum, &bucket->sum)) {
+        return ERR_OK;
+    }
+    keyset->is_doubted = true;
+    kv_close(keyset->kv); /* until keyset_mend() */
+    return ERR_CORRUPT;
 }
 
 static enum err keyset_load_page(struct keyset *keyset, struct keyset_position position) {
@@ -522,7 +564,7 @@ enum err keyset_list(struct keyset *keyset, const struct ringkey_range *range, s
     if (err != ERR_OK) {
         return err;
     }
-    while (count < count_max && (err = keyset_next_key(&iterator, &key)) == ERR_OK &&
+    while (count < count_max && (err = keyset_row_next_key(&iterator, &key)) == ERR_OK &&
            (!range->has_upper || ringkey_compare(&key, &range->upper) < 0)) {
         out[count++] = key;
     }
@@ -628,7 +670,9 @@ static void keyset_put_writes(struct keyset *keyset) {
 
 /* ---- the sums follow ---- */
 
+/* The changes are in the order of the keys: those of one bucket come together. */
 static void keyset_count_changes(struct keyset *keyset) {
+    const struct keyset_bucket *last = NULL;
     for (size_t i = 0; i < keyset->changes_count; i++) {
         const struct keyset_change *change = &keyset->changes[i];
         if (!change->is_effective) {
@@ -636,11 +680,19 @@ static void keyset_count_changes(struct keyset *keyset) {
         }
         struct ringkey_sum sum = ringkey_sum_of(&keyset->sha256, &change->key);
         struct keyset_position position = keyset_sums_find(&keyset->sums, &change->key);
+        const struct keyset_bucket *bucket = keyset_sums_bucket(&keyset->sums, position);
+        if (last != NULL && bucket != last) {
+            keyset_put_sum(keyset, last);
+        }
+        last = bucket;
         if (change->is_removal) {
             keyset_sums_subtract(&keyset->sums, position, &sum);
         } else {
             keyset_sums_add(&keyset->sums, position, &sum);
         }
+    }
+    if (last != NULL) {
+        keyset_put_sum(keyset, last);
     }
 }
 
@@ -657,9 +709,22 @@ static enum err keyset_divide(struct keyset *keyset, struct keyset_position posi
         ringkey_sum_subtract(&sum, &page->before[at]);
         err = keyset_sums_divide(&keyset->sums, keyset_sums_find(&keyset->sums, &page->lower), &lower, &sum);
         end = at;
+        keyset_put_sum(keyset, &(struct keyset_bucket){.sum = sum, .lower = lower});
+    }
+    if (err == ERR_OK) {
+        position = keyset_sums_find(&keyset->sums, &page->lower);
+        keyset_put_sum(keyset, keyset_sums_bucket(&keyset->sums, position));
     }
     keyset->page.is_loaded = false;
     return err;
+}
+
+static void keyset_drop_empty(struct keyset *keyset, struct keyset_position position) {
+    struct ringkey lower = keyset_sums_bucket(&keyset->sums, position)->lower;
+    if (keyset_sums_drop_empty(&keyset->sums, position)) {
+        struct keyset_row row = keyset_row_of_sum(&lower);
+        kv_batch_remove(&keyset->writes, 0, keyset_row_bytes(&row));
+    }
 }
 
 static enum err keyset_mind_buckets(struct keyset *keyset) {
@@ -668,7 +733,7 @@ static enum err keyset_mind_buckets(struct keyset *keyset) {
         const struct keyset_change *change = &keyset->changes[i];
         struct keyset_position position = keyset_sums_find(&keyset->sums, &change->key);
         if (change->is_effective && change->is_removal) {
-            keyset_sums_drop_empty(&keyset->sums, position);
+            keyset_drop_empty(keyset, position);
         } else if (keyset_sums_bucket(&keyset->sums, position)->sum.count > BUCKET_COUNT_MAX) {
             err = keyset_divide(keyset, position);
         }
@@ -682,16 +747,15 @@ static enum err keyset_apply(struct keyset *keyset, struct err_detail *detail) {
         return err_set(detail, err, "the set of keys: %s", err_text(err));
     }
     keyset_put_writes(keyset);
-    if (keyset->writes.count > 0 || keyset->writes.err != ERR_OK) {
-        err = kv_write(keyset->kv, &keyset->writes, detail);
-    }
+    keyset_count_changes(keyset);
+    keyset->page.is_loaded = false;
+    err = keyset_write_some(keyset, 1, detail);
     if (err != ERR_OK) {
         return err;
     }
-    keyset->page.is_loaded = false;
-    keyset_count_changes(keyset);
     err = keyset_mind_buckets(keyset);
-    return err == ERR_OK ? ERR_OK : err_set(detail, err, "the set of keys: %s", err_text(err));
+    return err == ERR_OK ? keyset_write_some(keyset, 1, detail)
+                         : err_set(detail, err, "the set of keys: %s", err_text(err));
 }
 
 enum err keyset_commit(struct keyset *keyset, struct err_detail *detail) {

@@ -7,16 +7,18 @@
  *      key           'k' place[16] time[8] digest[16]   volume:varint surt
  *      by digest     'd' digest[16] place[16] time[8]   nothing: which captures go when their document goes
  *      position      'p' volume:u16, big-endian         how far the volume has been read; as in index_code.h
+ *      sum           's' lower[40]                      count:varint low:u64 high:u64 of a bucket of keys
  *      format        'm' "format"                       u8 version, u8 mapping
  *
  * The sum of any range (base/ringkey.h) costs no scan of it: sums of buckets of some sixty keys are kept
  * in memory, 1 to 1.5 bytes a key (keyset_sums.h), and at most the two buckets at the ends are read. They are
- * made by one pass over the keys when the set is opened.
+ * stored with the keys, in the same batch. A set of version 1, without them, gets them by one pass over its
+ * keys when it is opened.
  *
  * Changes are collected and written by keyset_commit(), all or nothing, with the positions; reads do not see
  * them before. What was committed survives the end of the process; a crash of the machine may take the newest
- * commits with their positions. A set that is damaged, of another format or mapping is emptied when it is
- * opened.
+ * commits with their positions. A set that is damaged, whose sums and keys differ, or that has another format
+ * or mapping is emptied when it is opened or mended.
  *
  * One thread uses a set, while any others write to the volumes. Memory: 4 MiB of cache, twice 4 MiB of newest
  * entries, the sums.

@@ -190,10 +190,10 @@ enum err keyset_sums_divide(struct keyset_sums *sums, struct keyset_position pos
     return ERR_OK;
 }
 
-void keyset_sums_drop_empty(struct keyset_sums *sums, struct keyset_position position) {
+bool keyset_sums_drop_empty(struct keyset_sums *sums, struct keyset_position position) {
     struct keyset_bucket *bucket = keyset_sums_bucket(sums, position);
     if (bucket->sum.count > 0 || (position.slot == 0 && position.bucket == 0)) {
-        return;
+        return false;
     }
     struct keyset_chunk *chunk = sums->slots[position.slot].chunk;
     chunk->count--;
@@ -201,6 +201,7 @@ void keyset_sums_drop_empty(struct keyset_sums *sums, struct keyset_position pos
     if (chunk->count == 0) {
         sums_remove_slot(sums, position.slot);
     }
+    return true;
 }
 
 size_t keyset_sums_size(const struct keyset_sums *sums) {

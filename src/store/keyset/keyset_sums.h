@@ -74,8 +74,8 @@ void keyset_sums_subtract(struct keyset_sums *sums, struct keyset_position posit
 enum err keyset_sums_divide(struct keyset_sums *sums, struct keyset_position position,
                             const struct ringkey *lower, const struct ringkey_sum *sum) MUST_CHECK;
 
-/* A bucket without keys goes, unless it is the first one. */
-void keyset_sums_drop_empty(struct keyset_sums *sums, struct keyset_position position);
+/* A bucket without keys goes, unless it is the first one. False: it stays. */
+bool keyset_sums_drop_empty(struct keyset_sums *sums, struct keyset_position position);
 
 /* Bytes taken. */
 size_t keyset_sums_size(const struct keyset_sums *sums);
