@@ -302,7 +302,7 @@ static enum err find_holders(void *context, const uint8_t place[RINGKEY_POSITION
                              struct peer out[RING_READER_HOLDERS_MAX], size_t *ret_count) {
     const struct ring_services *ring_services = context;
     struct holders_arc arc;
-    enum err err = holders_find(ring_services->holders, ring_id_read(place), &arc);
+    enum err err = holders_find_soon(ring_services->holders, ring_id_read(place), &arc);
     if (err == ERR_OK) {
         memcpy(out, arc.peers, arc.count * sizeof *out);
         *ret_count = arc.count;
@@ -553,7 +553,7 @@ bool ring_services_lead(void *context, struct bytes surt, struct buf *out) {
     pthread_mutex_unlock(&ring_services->lock);
     position_of_surt(&sha256, surt, mapping, place);
     sha256_done(&sha256);
-    enum err err = holders_find(ring_services->holders, ring_id_read(place), &arc);
+    enum err err = holders_find_soon(ring_services->holders, ring_id_read(place), &arc);
     if (err != ERR_OK || arc.self_rank >= 0) {
         return false; /* a responsible node leads nobody away */
     }

@@ -11,12 +11,11 @@ struct fixture {
     struct street_map map;
     struct holders *holders;
     unsigned asked_count;
+    struct transport_question *held; /* if is_slow: what waits for an answer */
+    bool is_slow;
 };
 
-/* In the place of the ring's own (node/transport/transport_ask.c): it knows all places, and answers at once.
- */
-void transport_ask(struct transport *transport, struct transport_question *question) {
-    struct fixture *fixture = (struct fixture *)transport;
+static void answer_question(struct fixture *fixture, struct transport_question *question) {
     const struct street_map *map = &fixture->map;
     struct transport_answer answer = {.err = ERR_OK};
     uint32_t first = 0;
@@ -26,8 +25,19 @@ void transport_ask(struct transport *transport, struct transport_question *quest
     for (uint32_t i = 0; i < map->count && i < question->vnodes_wanted; i++) {
         answer.vnodes[answer.vnodes_count++] = *map->vnodes[(first + i) % map->count].vnode;
     }
-    fixture->asked_count++;
     question->answered(question, &answer);
+}
+
+/* In the place of the ring's own (node/transport/transport_ask.c): it knows all places, and answers at once,
+ * unless it is slow. */
+void transport_ask(struct transport *transport, struct transport_question *question) {
+    struct fixture *fixture = (struct fixture *)transport;
+    fixture->asked_count++;
+    if (fixture->is_slow) {
+        fixture->held = question;
+    } else {
+        answer_question(fixture, question);
+    }
 }
 
 static int set_up(void **state) {
@@ -84,9 +94,35 @@ static void a_lookup_does_not_make_an_arc_shorter(void **state) {
     assert_int_equal(fixture->asked_count, HOUSES_COUNT - 1); /* of its own arc it knows */
 }
 
+/* A node that a lookup asks has just died: somebody who reads does not wait for it, and asks nobody for a
+ * while. */
+static void a_reader_does_not_wait_for_a_slow_lookup(void **state) {
+    struct fixture *fixture = *state;
+    struct holders_arc found;
+    uint32_t other = 0;
+    struct address self = address_ipv4(192, 0, 2, SELF + 1, 7070);
+    while (address_equal(&fixture->map.vnodes[other].vnode->peer.address, &self)) {
+        other++;
+    }
+    fixture->is_slow = true;
+    struct ring_id place = middle_of(fixture, other);
+    assert_int_equal(holders_find_soon(fixture->holders, place, &found), ERR_OK);
+    assert_int_equal(found.count, COPIES);
+    assert_true(peer_equal(&found.peers[0], &fixture->map.vnodes[other].vnode->peer));
+    assert_non_null(fixture->held);
+    unsigned asked_count = fixture->asked_count;
+    assert_int_equal(holders_find_soon(fixture->holders, place, &found), ERR_OK);
+    assert_int_equal(fixture->asked_count, asked_count);
+    answer_question(fixture, fixture->held); /* late: nobody is there any more, and nothing is left behind */
+    fixture->is_slow = false;
+    assert_int_equal(holders_find(fixture->holders, place, &found), ERR_OK); /* this one is sure: it asks */
+    assert_int_equal(fixture->asked_count, asked_count + 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_lookup_does_not_make_an_arc_shorter, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_reader_does_not_wait_for_a_slow_lookup, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,14 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/rtt.h"
 #include "node/transport/transport.h"
 #include "run/bell.h"
 
 enum { CACHE_MAX = 256, ROUNDS_MAX = 8 /* of one search, past places of the same nodes */ };
 static const uint64_t CACHE_US = 5 * 1000000;
+static const uint64_t SOON_US_MIN = 100000; /* a lookup on a machine that has much to do */
+static const uint64_t LATE_US = 500000;
 
 /* The arc that an answer holds for, and how long. Kept apart from the answer, so that looking through them
  * all reads 10 KB, not 300. */
@@ -40,6 +43,8 @@ struct holders {
     struct holders_arc cache_arcs[CACHE_MAX]; /* lock: what was found there */
     size_t cache_next;                        /* lock */
     uint64_t cache_until_us;                  /* lock: of the last that was found */
+    struct rtt usual;                         /* lock: how long a lookup takes */
+    uint64_t late_until_us;                   /* lock: those who read do not wait for one */
 };
 
 struct holders *holders_new(struct transport *transport) {
@@ -391,35 +396,51 @@ uint64_t holders_generation(struct holders *holders) {
 
 /* ---- lookups ---- */
 
+/* Of a thread that waits and of the ring, which answers: the last one frees it. */
 struct search {
     pthread_mutex_t lock;
     struct bell over;
     bool is_over;
+    bool is_left; /* nobody waits any more */
     struct transport_question question;
     struct transport_answer answer;
 };
+
+static void search_free(struct search *search) {
+    pthread_mutex_destroy(&search->lock);
+    free(search);
+}
 
 static void on_answered(struct transport_question *question, const struct transport_answer *answer) {
     struct search *search = question->context;
     pthread_mutex_lock(&search->lock);
     search->answer = *answer;
     search->is_over = true;
+    bool is_left = search->is_left;
     bell_ring(&search->over);
     pthread_mutex_unlock(&search->lock);
+    if (is_left) {
+        search_free(search);
+    }
 }
 
-/* The ring answers every question by itself, at the latest after its own time-outs: nothing is left behind.
- */
-static void holders_look_up(struct holders *holders, struct search *search, struct ring_id key) {
+/* The ring answers every question by itself, at the latest after its own time-outs. False: not by then; the
+ * search is the ring's. */
+static bool holders_look_up(struct holders *holders, struct search *search, struct ring_id key,
+                            uint64_t until_us) {
     search->is_over = false;
     search->question = (struct transport_question){
         .key = key, .vnodes_wanted = TRANSPORT_VNODES_MAX, .answered = on_answered, .context = search};
     transport_ask(holders->transport, &search->question);
     pthread_mutex_lock(&search->lock);
-    while (!search->is_over) {
-        (void)bell_await(&search->over, &search->lock, BELL_NEVER_US);
+    bool is_late = false;
+    while (!search->is_over && !is_late) {
+        (void)bell_await(&search->over, &search->lock, until_us);
+        is_late = !search->is_over && clock_monotonic_us(&clock_system) >= until_us;
     }
+    search->is_left = is_late;
     pthread_mutex_unlock(&search->lock);
+    return !is_late;
 }
 
 /* One id before it, so that (from, to] holds the place itself. */
@@ -427,13 +448,17 @@ static struct ring_id before(struct ring_id id) {
     return (struct ring_id){id.high - (id.low == 0), id.low - 1};
 }
 
+/* ERR_TIMEOUT: it takes longer; the search goes on by itself. */
 static enum err search_ring(struct holders *holders, struct search *search, struct ring_id vnode,
-                            const struct address *self, size_t copies, struct holders_arc *arc) {
+                            const struct address *self, size_t copies, uint64_t until_us,
+                            struct holders_arc *arc) {
     struct ring_id key = vnode;
     struct ring_id first = {0};
     *arc = (struct holders_arc){.from = before(vnode), .self_rank = -1};
     for (unsigned round = 0; round < ROUNDS_MAX; round++) {
-        holders_look_up(holders, search, key);
+        if (!holders_look_up(holders, search, key, until_us)) {
+            return ERR_TIMEOUT;
+        }
         const struct transport_answer *answer = &search->answer;
         if (answer->err != ERR_OK) {
             return arc->count > 0 ? ERR_OK : answer->err;
@@ -459,7 +484,8 @@ static enum err search_ring(struct holders *holders, struct search *search, stru
     return ERR_OK;
 }
 
-enum err holders_find(struct holders *holders, struct ring_id vnode, struct holders_arc *ret_arc) {
+static enum err find_until(struct holders *holders, struct ring_id vnode, uint64_t until_us,
+                           struct holders_arc *ret_arc) {
     pthread_mutex_lock(&holders->lock);
     bool is_known = find_own(&holders->view, vnode, ret_arc) || find_cached(holders, vnode, ret_arc);
     struct address self = holders->view.self;
@@ -471,19 +497,51 @@ enum err holders_find(struct holders *holders, struct ring_id vnode, struct hold
     if (holders->transport == NULL || copies == 0) {
         return ERR_NOT_FOUND;
     }
-    struct search search = {.is_over = false};
+    struct search *search = calloc(1, sizeof *search);
+    if (search == NULL) {
+        return ERR_MEMORY;
+    }
     struct holders_arc arc;
-    pthread_mutex_init(&search.lock, NULL);
-    enum err err = search_ring(holders, &search, vnode, &self, copies, &arc);
-    pthread_mutex_destroy(&search.lock);
+    uint64_t begin_us = clock_monotonic_us(&clock_system);
+    pthread_mutex_init(&search->lock, NULL);
+    enum err err = search_ring(holders, search, vnode, &self, copies, until_us, &arc);
+    if (err != ERR_TIMEOUT) {
+        search_free(search);
+    }
     if (err != ERR_OK) {
         return err;
     }
     pthread_mutex_lock(&holders->lock);
     keep_found(holders, &arc);
+    rtt_sample(&holders->usual, clock_monotonic_us(&clock_system) - begin_us);
     pthread_mutex_unlock(&holders->lock);
     *ret_arc = arc;
     return ERR_OK;
+}
+
+enum err holders_find(struct holders *holders, struct ring_id vnode, struct holders_arc *ret_arc) {
+    return find_until(holders, vnode, BELL_NEVER_US, ret_arc);
+}
+
+enum err holders_find_soon(struct holders *holders, struct ring_id vnode, struct holders_arc *ret_arc) {
+    uint64_t now_us = clock_monotonic_us(&clock_system);
+    pthread_mutex_lock(&holders->lock);
+    const struct rtt usual = holders->usual;
+    bool is_late = now_us < holders->late_until_us;
+    pthread_mutex_unlock(&holders->lock);
+    if (is_late && holders_know(holders, vnode, ret_arc)) {
+        return ERR_OK; /* one page has several lookups: they do not all wait for the same node */
+    }
+    uint64_t patience_us = usual.smoothed_us + UINT64_C(4) * usual.variation_us;
+    patience_us = patience_us > SOON_US_MIN ? patience_us : SOON_US_MIN;
+    enum err err = find_until(holders, vnode, now_us + patience_us, ret_arc);
+    if (err != ERR_TIMEOUT) {
+        return err;
+    }
+    pthread_mutex_lock(&holders->lock);
+    holders->late_until_us = clock_monotonic_us(&clock_system) + LATE_US;
+    pthread_mutex_unlock(&holders->lock);
+    return holders_know(holders, vnode, ret_arc) ? ERR_OK : err;
 }
 
 /* ---- as a table ---- */

@@ -45,6 +45,13 @@ bool holders_know(struct holders *holders, struct ring_id vnode, struct holders_
  * no ring; ERR_BUSY: not in it yet; ERR_UNREACHABLE: nobody could say. */
 enum err holders_find(struct holders *holders, struct ring_id vnode, struct holders_arc *ret_arc) MUST_CHECK;
 
+/*
+ * For somebody who reads: likewise, but if the lookup takes longer than usual, because a node that it asks
+ * has just died, what is known now. A node that is no holder says so when it is asked.
+ */
+enum err holders_find_soon(struct holders *holders, struct ring_id vnode,
+                           struct holders_arc *ret_arc) MUST_CHECK;
+
 /* The arcs that are ours as primary, with their holders; as many as we have virtual nodes. Any thread. */
 size_t holders_own(struct holders *holders, struct holders_arc out[HOLDERS_ARCS_MAX]);
 
