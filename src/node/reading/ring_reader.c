@@ -205,9 +205,9 @@ static void start_batch(void *context) {
     for (size_t i = 0; i < count; i++) {
         struct asked *asked = &start->asked[i];
         struct ring_reader_question *question = asked->question;
-        enum err err =
-            peer_rpc_call(config->peer_rpc, &question->peer, PEER_RPC_WALK, buf_bytes(&question->question),
-                          config->timeout_ms, reader_on_answer, asked);
+        uint32_t timeout_ms = question->timeout_ms > 0 ? question->timeout_ms : config->timeout_ms;
+        enum err err = peer_rpc_call(config->peer_rpc, &question->peer, PEER_RPC_WALK,
+                                     buf_bytes(&question->question), timeout_ms, reader_on_answer, asked);
         if (err != ERR_OK) {
             question->err = err;
             count_down(batch);
@@ -233,7 +233,8 @@ static void ask_batch(struct ring_reader *backend, struct ring_reader_question *
     for (size_t i = 0; i < count; i++) {
         enum err ended = err != ERR_OK ? err : questions[i]->err;
         questions[i]->err = ended;
-        if (ended == ERR_TIMEOUT || ended == ERR_UNREACHABLE || ended == ERR_REFUSED || ended == ERR_CLOSED) {
+        bool is_late = ended == ERR_TIMEOUT && questions[i]->timeout_ms == 0;
+        if (is_late || ended == ERR_UNREACHABLE || ended == ERR_REFUSED || ended == ERR_CLOSED) {
             ring_reader_doubts_note_silent(&backend->doubts, &questions[i]->peer,
                                            clock_monotonic_us(&clock_system));
         }

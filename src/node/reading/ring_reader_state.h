@@ -110,7 +110,8 @@ struct ring_reader_question {
     struct peer peer;
     struct buf question;
     struct buf answer;
-    enum err err; /* how it ended */
+    uint32_t timeout_ms; /* 0: that of the config; a node that is late then is not called silent */
+    enum err err;        /* how it ended */
 };
 
 /*
@@ -173,9 +174,16 @@ enum err ring_reader_crowd_fetch(struct ring_reader_session *session,
                                  const struct ring_reader_capture *capture, struct captured *ret_captured,
                                  struct err_detail *detail) MUST_CHECK;
 
+/* Whom to ask, and for how long. */
+struct ring_reader_manner {
+    bool asks_busy;    /* those too that said lately that they are busy */
+    uint32_t hasty_ms; /* 0: whoever knows all of it, else all holders, as long as it takes. Otherwise all of
+                          them at once, and what has come after this time */
+};
+
 /* ring_reader_walk.c: page by page, whatever is known already. */
 enum err ring_reader_walk_open(struct backend_session *session, struct bytes from, struct bytes to,
-                               bool in_reverse, bool asks_busy,
+                               bool in_reverse, struct ring_reader_manner manner,
                                struct ring_reader_cursor **ret_cursor) MUST_CHECK;
 
 /* The next one, until the next call. ERR_NOT_FOUND: there is none; ERR_UNREACHABLE: some were not heard. */

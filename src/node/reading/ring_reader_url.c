@@ -10,7 +10,7 @@
 /* ---- the crowd, if the holders are busy, silent or slow ---- */
 
 enum { CROWD_MS = 700 };
-static const uint64_t PATIENCE_US_MIN = 300000;
+static const uint64_t PATIENCE_US_MIN = 100000;
 
 bool ring_reader_has_crowd(const struct ring_reader *backend) {
     return backend->config.obtain != NULL;
@@ -175,7 +175,7 @@ struct errand {
     struct ring_reader *backend;
     bool is_aside; /* in a thread of its own, which counts until this is released */
     struct buf surt;
-    bool asks_busy;
+    struct ring_reader_manner manner;
     struct ring_reader_listing *listing; /* as it was made, partial or not; NULL: that failed */
 };
 
@@ -226,8 +226,8 @@ static enum err url_walk(struct errand *errand, struct backend_session *session,
     index_put_capture_prefix(&to, buf_bytes(&errand->surt), INT64_MAX);
     enum err err = from.err != ERR_OK ? from.err : to.err;
     if (err == ERR_OK) {
-        err = ring_reader_walk_open(session, buf_bytes(&from), buf_bytes(&to), false, errand->asks_busy,
-                                    &cursor);
+        err =
+            ring_reader_walk_open(session, buf_bytes(&from), buf_bytes(&to), false, errand->manner, &cursor);
     }
     if (err == ERR_OK) {
         err = url_fill(cursor, listing);
@@ -265,10 +265,11 @@ static void run_aside(void *context) {
     url_run(context);
 }
 
-static struct errand *errand_new(struct ring_reader *backend, struct bytes surt, bool asks_busy) {
+static struct errand *errand_new(struct ring_reader *backend, struct bytes surt,
+                                 struct ring_reader_manner manner) {
     struct errand *errand = calloc(1, sizeof *errand);
     if (errand != NULL) {
-        *errand = (struct errand){.backend = backend, .asks_busy = asks_busy};
+        *errand = (struct errand){.backend = backend, .manner = manner};
         buf_init(&errand->surt, INDEX_SURT_SIZE_MAX);
         if (buf_put(&errand->surt, surt) != ERR_OK) {
             errand_release(errand);
@@ -285,8 +286,9 @@ static struct ring_reader_listing *errand_take(struct errand *errand) {
     return listing;
 }
 
-static struct ring_reader_listing *list_here(struct ring_reader *backend, struct bytes surt, bool asks_busy) {
-    struct errand *errand = errand_new(backend, surt, asks_busy);
+static struct ring_reader_listing *list_here(struct ring_reader *backend, struct bytes surt,
+                                             struct ring_reader_manner manner) {
+    struct errand *errand = errand_new(backend, surt, manner);
     struct ring_reader_listing *listing = NULL;
     if (errand != NULL) {
         url_run(errand);
@@ -365,7 +367,7 @@ static struct ring_reader_listing *list_of_crowd(struct ring_reader_session *ses
 
 static struct ring_reader_aside *start_errand(struct ring_reader *backend, struct bytes surt,
                                               struct errand **ret_errand) {
-    struct errand *errand = errand_new(backend, surt, false);
+    struct errand *errand = errand_new(backend, surt, (struct ring_reader_manner){0});
     if (errand == NULL) {
         return NULL;
     }
@@ -380,7 +382,21 @@ static struct ring_reader_aside *start_errand(struct ring_reader *backend, struc
     return aside;
 }
 
-/* When they take long, what is old does, or what the crowd has; they are not waited for then. */
+/* What those holders have that answer now. One that has just died keeps the others' answers waiting: without
+ * it, nobody is sure to know all captures. */
+static struct ring_reader_listing *list_in_haste(struct ring_reader *backend, const struct subject *subject,
+                                                 uint64_t patience_us) {
+    struct ring_reader_manner manner = {.hasty_ms = (uint32_t)(patience_us / 1000)};
+    struct ring_reader_listing *listing = list_here(backend, subject->surt, manner);
+    if (listing != NULL && listing->count == 0) {
+        ring_reader_cache_release(&backend->listings, listing);
+        listing = NULL;
+    }
+    return listing;
+}
+
+/* When they take long, what is old does, what the quick ones have, or the crowd; they are not waited for
+ * then. */
 static struct ring_reader_listing *list_beside(struct ring_reader_session *session,
                                                const struct subject *subject, uint64_t patience_us) {
     struct ring_reader *backend = session->backend;
@@ -393,6 +409,7 @@ static struct ring_reader_listing *list_beside(struct ring_reader_session *sessi
     struct ring_reader_listing *listing = is_back ? errand_take(errand) : NULL;
     if (!is_whole(listing)) {
         struct ring_reader_listing *other = list_old(backend, subject);
+        other = other == NULL && !is_back ? list_in_haste(backend, subject, patience_us) : other;
         other = other != NULL ? other : list_of_crowd(session, subject);
         listing = better(backend, other, listing);
     }
@@ -419,7 +436,9 @@ static struct ring_reader_listing *list_with_crowd(struct ring_reader_session *s
     struct ring_reader_listing *listing = list_beside(session, subject, patience_us);
     bool has_nothing = listing == NULL || (listing->is_partial && listing->count == 0);
     if (has_nothing && ready_count < count) { /* the busy ones are asked last */
-        listing = better(backend, list_here(backend, subject->surt, true), listing);
+        listing =
+            better(backend, list_here(backend, subject->surt, (struct ring_reader_manner){.asks_busy = true}),
+                   listing);
     }
     return listing;
 }
@@ -428,9 +447,9 @@ static struct ring_reader_listing *list_with_crowd(struct ring_reader_session *s
 static struct ring_reader_listing *url_make(struct ring_reader_session *session,
                                             const struct subject *subject) {
     struct ring_reader *backend = session->backend;
-    struct ring_reader_listing *listing = ring_reader_has_crowd(backend)
-                                              ? list_with_crowd(session, subject)
-                                              : list_here(backend, subject->surt, false);
+    struct ring_reader_listing *listing =
+        ring_reader_has_crowd(backend) ? list_with_crowd(session, subject)
+                                       : list_here(backend, subject->surt, (struct ring_reader_manner){0});
     if (!is_whole(listing)) {
         listing = better(backend, list_old(backend, subject), listing);
     }

@@ -25,7 +25,7 @@ struct ring_reader_cursor {
     struct buf from;
     struct buf to;
     bool in_reverse;
-    bool asks_busy;                      /* those too that said lately that they are busy */
+    struct ring_reader_manner manner;
     bool is_counted;                     /* the walking thread has entered: its pages need not do so again */
     struct ring_reader_listing *listing; /* of one URL; NULL: page by page, by what follows */
     size_t listing_next;
@@ -95,6 +95,7 @@ static enum err ring_reader_lane_question(const struct ring_reader_cursor *curso
         .in_reverse = cursor->in_reverse,
         .count_max = cursor->page_count,
     };
+    lane->ask.timeout_ms = cursor->manner.hasty_ms;
     buf_clear(&lane->ask.question);
     return backend_code_put_walk(&lane->ask.question, &walk);
 }
@@ -473,7 +474,7 @@ static enum err ask_holders(struct ring_reader_cursor *cursor, struct peer *peer
     struct ring_reader_lane *lane;
     size_t index;
     size_t count = ring_reader_put_busy_last(cursor->backend, peers, *holders_count, NULL);
-    count = cursor->asks_busy ? *holders_count : count;
+    count = cursor->manner.asks_busy ? *holders_count : count;
     count =
         ring_reader_doubts_sort(&cursor->backend->doubts, peers, count, clock_monotonic_us(&clock_system));
     if (count == 0) {
@@ -509,7 +510,7 @@ static enum err ask_holders(struct ring_reader_cursor *cursor, struct peer *peer
 }
 
 static bool is_worth_asking(const struct ring_reader_cursor *cursor, const struct peer *peer) {
-    bool is_busy = !cursor->asks_busy && peer_rpc_is_busy(cursor->backend->config.peer_rpc, peer);
+    bool is_busy = !cursor->manner.asks_busy && peer_rpc_is_busy(cursor->backend->config.peer_rpc, peer);
     struct ring_reader_doubts *doubts = &cursor->backend->doubts;
     uint64_t now_us = clock_monotonic_us(&clock_system);
     return !is_busy && ring_reader_doubts_trust(doubts, peer, now_us) != RING_READER_PASSED_OVER &&
@@ -644,7 +645,7 @@ static enum err open_lanes(struct ring_reader_cursor *cursor) {
         cursor->lanes = calloc(count, sizeof(struct ring_reader_lane *));
         cursor->lanes_count = 0;
         err = cursor->lanes == NULL ? ERR_MEMORY : ERR_OK;
-        bool asks_one = is_one_position && !cursor->is_denied;
+        bool asks_one = is_one_position && !cursor->is_denied && cursor->manner.hasty_ms == 0;
         if (err == ERR_OK && asks_one) {
             err = ask_holders(cursor, peers, &count);
         }
@@ -703,13 +704,14 @@ static enum err open_pages(struct ring_reader_cursor *cursor) {
 }
 
 enum err ring_reader_walk_open(struct backend_session *session, struct bytes from, struct bytes to,
-                               bool in_reverse, bool asks_busy, struct ring_reader_cursor **ret_cursor) {
+                               bool in_reverse, struct ring_reader_manner manner,
+                               struct ring_reader_cursor **ret_cursor) {
     struct ring_reader_cursor *cursor;
     enum err err = cursor_new(session, from, to, in_reverse, &cursor);
     if (err != ERR_OK) {
         return err;
     }
-    cursor->asks_busy = asks_busy;
+    cursor->manner = manner;
     cursor->is_counted = true;
     err = open_pages(cursor);
     if (err != ERR_OK) {

@@ -1,0 +1,57 @@
+"""Pages are read on through a node while the holder that it would have asked first has just died."""
+import signal
+import time
+
+import pytest
+
+import ringnodes
+from ringnodes import await_agreement, found
+from test_together_refill import RECORD
+
+COUNT = 200
+NODES = 5
+SLOW_S = 0.55  # a lookup that asks a dead node took 0.6 s and more
+
+
+def write(path):
+    with path.open("w", newline="") as out:
+        for number in range(COUNT):
+            http = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\npage {number}"
+            out.write(RECORD.format(number=number, size=len(http), http=http))
+
+
+@pytest.fixture
+def nodes(mnemon, tmp_path):
+    all_nodes = [ringnodes.Node(mnemon, tmp_path / f"node{i}", f"127.0.7.{1 + i}") for i in range(NODES)]
+    yield all_nodes
+    ringnodes.end(all_nodes)
+
+
+def read(node, number):
+    begin = time.monotonic()
+    assert node.get(f"/web/20260101000000id_/http://example.org/p{number}") == f"page {number}"
+    return time.monotonic() - begin
+
+
+def test_a_dead_holder_delays_no_reader_for_long(nodes, tmp_path):
+    write(tmp_path / "all.warc")
+    found(nodes[0], "--open", "--replicas", "3")
+    nodes[0].start()
+    for each in nodes[1:]:
+        each.start("--join", nodes[0].place)
+    await_agreement(nodes)
+    assert nodes[0].run("import", tmp_path / "all.warc").returncode == 0
+    for each in nodes:
+        waited = each.run("ring", "wait", "--whole", "--quiet", "--timeout", "60s")
+        assert waited.returncode == 0, waited.stderr
+    by_share = sorted(nodes, key=lambda each: sum(vnode["share"] for vnode in each.status()["vnodes"]))
+    reader, dead = by_share[0], by_share[-1]
+    for number in range(0, COUNT, 2):
+        read(reader, number)  # it knows how long the others take
+    dead.process.send_signal(signal.SIGSTOP)
+    try:
+        slowest = sorted(read(reader, number) for number in range(1, COUNT, 2))[-3:]
+    finally:
+        dead.process.send_signal(signal.SIGCONT)
+    print("slowest of 100 reads:", ", ".join(f"{1000 * each:.0f} ms" for each in slowest))
+    assert slowest[-2] < SLOW_S, slowest
