@@ -6,7 +6,7 @@ import pytest
 
 import ringnodes
 from ringnodes import await_agreement, found
-from test_together_refill import RECORD
+from test_together_refill import RECORD, keeping
 
 COUNT = 200
 NODES = 5
@@ -33,6 +33,18 @@ def read(node, number):
     return time.monotonic() - begin
 
 
+def check_metrics(node):
+    """Of a node whose arcs are whole: all captures in them have three copies."""
+    lines = [line for line in node.get("/metrics").splitlines() if line.startswith("mnemon_ring")]
+    numbers = {name: int(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+    arcs = keeping(node)["arcs"]
+    keys = sum(arc["keys"] for arc in arcs)
+    assert [numbers[f'mnemon_ring_captures_copies_min{{copies="{n}"}}'] for n in (1, 2, 3)] == [keys] * 3, numbers
+    assert numbers["mnemon_ring_captures"] == keeping(node)["keys"]
+    assert numbers["mnemon_ring_captures_unconfirmed"] == numbers["mnemon_ring_checking"] == 0
+    assert numbers['mnemon_ring_arcs{level="whole"}'] == len(arcs)
+
+
 def test_a_dead_holder_delays_no_reader_for_long(nodes, tmp_path):
     write(tmp_path / "all.warc")
     found(nodes[0], "--open", "--replicas", "3")
@@ -44,6 +56,7 @@ def test_a_dead_holder_delays_no_reader_for_long(nodes, tmp_path):
     for each in nodes:
         waited = each.run("ring", "wait", "--whole", "--quiet", "--timeout", "60s")
         assert waited.returncode == 0, waited.stderr
+        check_metrics(each)
     by_share = sorted(nodes, key=lambda each: sum(vnode["share"] for vnode in each.status()["vnodes"]))
     reader, dead = by_share[0], by_share[-1]
     for number in range(0, COUNT, 2):

@@ -137,6 +137,18 @@ static void view_members(const struct copies *copies, size_t index, size_t count
     arc->members = members;
 }
 
+static void view_at_least(const struct copies_tally *tally, struct arena *arena, struct ring_view_arc *arc) {
+    uint64_t *at_least = arena_take_array(arena, CHARTER_REPLICAS_MAX, sizeof *at_least);
+    size_t count = 0;
+    while (at_least != NULL && count < CHARTER_REPLICAS_MAX &&
+           (count == 0 || tally->at_least[count + 1] > 0)) {
+        at_least[count] = tally->at_least[count + 1];
+        count++;
+    }
+    arc->at_least = at_least;
+    arc->at_least_count = count;
+}
+
 static void view_arc(const struct copies *copies, size_t index, const struct copies_tally *tally,
                      struct arena *arena, struct ring_view_arc *arc) {
     static const enum ring_view_level levels[] = {[COPY_PLAN_WHOLE] = RING_VIEW_WHOLE,
@@ -161,6 +173,7 @@ static void view_arc(const struct copies *copies, size_t index, const struct cop
     };
     size_t count = piece.members_count < MEMBERS_SHOWN_MAX ? piece.members_count : MEMBERS_SHOWN_MAX;
     view_members(copies, index, count, arena, arc);
+    view_at_least(tally, arena, arc);
 }
 
 void copies_view(struct copies *copies, struct arena *arena, struct ring_view_copies *ret_view) {

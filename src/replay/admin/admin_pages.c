@@ -114,17 +114,22 @@ bool admin_pages_body(struct http_request *request, struct bytes *ret_body) {
 
 /* ---- small pages ---- */
 
-/* With what its answer says of the node. */
-static void answer_by_status(struct http_request *request, const char *type,
+/* With what its answer says of the node; with_ring: and of its ring, for programs that count. */
+static void answer_by_status(struct http_request *request, const char *type, bool with_ring,
                              void (*put)(const struct node_status *status, struct buf *out)) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
     struct arena arena;
     struct buf text;
+    struct ring_view ring = {0};
     arena_init(&arena, ADMIN_PAGES_TEXT_SIZE_MAX);
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
     const struct node_status *status = admin_pages->table->status(admin_pages->context, &arena);
     if (status != NULL) {
         put(status, &text);
+    }
+    if (with_ring) {
+        admin_pages->table->get_ring(admin_pages->context, &arena, &ring);
+        metrics_put_ring(&ring, &text);
     }
     enum err err = status == NULL ? ERR_MEMORY : text.err;
     if (err != ERR_OK) {
@@ -139,11 +144,11 @@ static void answer_by_status(struct http_request *request, const char *type,
 
 static void answer_status(struct http_request *request) {
     http_add_header(request, "X-Content-Type-Options", "nosniff");
-    answer_by_status(request, "application/json", node_status_put);
+    answer_by_status(request, "application/json", false, node_status_put);
 }
 
 static void answer_metrics(struct http_request *request) {
-    answer_by_status(request, "text/plain; version=0.0.4; charset=utf-8", metrics_put);
+    answer_by_status(request, "text/plain; version=0.0.4; charset=utf-8", true, metrics_put);
 }
 
 static void answer_put(struct http_request *request, void (*put)(void *context, struct buf *out)) {

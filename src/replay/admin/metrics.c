@@ -124,3 +124,54 @@ void metrics_put(const struct node_status *status, struct buf *out) {
     put_answers(out, status);
     put_delays(out, status);
 }
+
+/* ---- copies ---- */
+
+static void metrics_put_gauge(struct buf *out, const char *name, const char *help, uint64_t value) {
+    metrics_put_head(out, name, "gauge", help);
+    buf_put_format(out, "mnemon_%s %ju\n", name, (uintmax_t)value);
+}
+
+static void metrics_put_levels(struct buf *out, const struct ring_view_copies *copies) {
+    static const char *const levels[RING_VIEW_LEVELS_COUNT] = {"whole", "fresh", "away", "low"};
+    uint64_t counts[RING_VIEW_LEVELS_COUNT] = {0};
+    for (size_t i = 0; i < copies->arcs_count; i++) {
+        counts[copies->arcs[i].level]++;
+    }
+    metrics_put_head(out, "ring_arcs", "gauge",
+                     "Arcs that this node looks after, by how well they are kept.");
+    for (size_t i = 0; i < RING_VIEW_LEVELS_COUNT; i++) {
+        buf_put_format(out, "mnemon_ring_arcs{level=\"%s\"} %ju\n", levels[i], (uintmax_t)counts[i]);
+    }
+}
+
+/* Of one copy up to as many as are wanted, also if there are none. */
+static void metrics_put_copies(struct buf *out, const struct ring_view *ring) {
+    metrics_put_head(out, "ring_captures_copies_min", "gauge",
+                     "Captures of these arcs that are known to have so many live copies, or more.");
+    for (uint32_t copies = 1; copies <= ring->replicas; copies++) {
+        uint64_t count = 0;
+        for (size_t i = 0; i < ring->copies.arcs_count; i++) {
+            const struct ring_view_arc *arc = &ring->copies.arcs[i];
+            count += copies <= arc->at_least_count ? arc->at_least[copies - 1] : 0;
+        }
+        buf_put_format(out, "mnemon_ring_captures_copies_min{copies=\"%u\"} %ju\n", copies, (uintmax_t)count);
+    }
+}
+
+void metrics_put_ring(const struct ring_view *ring, struct buf *out) {
+    const struct ring_view_stored *stored = &ring->copies.stored;
+    if (!ring->is_begun) {
+        return;
+    }
+    metrics_put_gauge(out, "ring_captures", "Captures here that count for the ring.", stored->keys_count);
+    metrics_put_gauge(out, "ring_captures_wanted", "Captures that are on their way here.",
+                      stored->wanted_count);
+    metrics_put_gauge(out, "ring_captures_unconfirmed",
+                      "Captures here whose primaries have not confirmed them yet.",
+                      stored->unconfirmed_count);
+    metrics_put_gauge(out, "ring_checking", "1: there may be more that are not confirmed.",
+                      stored->is_checking);
+    metrics_put_levels(out, &ring->copies);
+    metrics_put_copies(out, ring);
+}

@@ -34,8 +34,10 @@ struct ring_view_arc {
     double share;   /* of the ring */
     enum ring_view_level level;
     uint32_t copies_count;
-    uint64_t keys_count;   /* captures */
-    uint64_t enough_count; /* at least so many of them have as many live copies as are wanted */
+    uint64_t keys_count;      /* captures */
+    uint64_t enough_count;    /* at least so many of them have as many live copies as are wanted */
+    const uint64_t *at_least; /* so many have 1, 2, 3 … live copies, at least */
+    size_t at_least_count;
     uint64_t missing_count;
     bool is_repairing;
     uint64_t repairing_s;
