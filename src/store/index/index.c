@@ -6,6 +6,7 @@
 #include "base/wire.h"
 #include "store/index/index_batch.h"
 #include "store/kv/kv.h"
+#include "store/kv/kv_room.h"
 
 enum {
     FORMAT_VERSION = 3,
@@ -168,7 +169,7 @@ enum err index_open_to_read(const char *directory, enum err why, struct index **
 }
 
 enum err index_has_room(const char *directory, struct err_detail *detail) {
-    return kv_has_room(directory, detail);
+    return kv_room_look(directory, detail);
 }
 
 void index_close(struct index *index) {

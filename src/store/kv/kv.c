@@ -1,28 +1,19 @@
 #include "store/kv/kv.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/whole_file.h"
 #include "run/bell.h"
 #include "store/kv/kv_rocksdb.h"
+#include "store/kv/kv_room.h"
 
-static const off_t LOG_ROOM_SIZE = 256 << 10; /* it gets errors only: some lines in a bad year */
-static const off_t ROOM_SIZE = 8 << 20;       /* for what an opening writes */
-static const uint64_t OPENING_SIZE = 2 << 20; /* the same of an index, whose log is counted by itself */
 static const uint64_t MEND_PAUSE_US = 1000 * 1000;
 
 enum {
-    FILE_MODE = 0644,
     LEVELS_COUNT = 7,  /* of RocksDB, if nothing else is said */
     SETTLE_SHARE = 20, /* one file is merged into so many at most */
     REWRITE_LOWEST_LEVEL = 2,
@@ -102,10 +93,6 @@ static enum err kv_take_message(char *take_message, struct err_detail *detail) {
     err_set(detail, err, "%s%s", is_misnamed ? "IO error: a file could not be opened: " : "", take_message);
     rocksdb_free(take_message);
     return err;
-}
-
-static enum err kv_system_failed(const struct kv *kv, int number, struct err_detail *detail) {
-    return err_set(detail, err_from_errno(number), "%s: %s", kv->directory, strerror(number));
 }
 
 static enum err kv_closed(struct err_detail *detail) {
@@ -208,66 +195,6 @@ static rocksdb_iterator_t *kv_keep_spare(struct kv *kv, rocksdb_iterator_t *iter
 
 /* ---- opening and closing ---- */
 
-static enum err kv_check_room(const struct kv *kv, struct err_detail *detail) {
-    char *path = NULL;
-    if (asprintf(&path, "%s/room.tmp", kv->directory) < 0) {
-        return err_set(detail, ERR_MEMORY, "%s: %s", kv->directory, err_text(ERR_MEMORY));
-    }
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
-    int number = fd < 0 ? errno : posix_fallocate(fd, 0, ROOM_SIZE);
-    if (fd >= 0) {
-        close(fd);
-        unlink(path);
-    }
-    free(path);
-    return number == 0 ? ERR_OK : kv_system_failed(kv, number, detail);
-}
-
-/* Of its log; 0 if there is no such directory. */
-static uint64_t kv_log_size(const char *directory) {
-    uint64_t size = 0;
-    DIR *listing = opendir(directory);
-    if (listing == NULL) {
-        return 0;
-    }
-    for (struct dirent *entry = readdir(listing); entry != NULL; entry = readdir(listing)) {
-        struct stat status;
-        if (bytes_ends_with(bytes_of_string(entry->d_name), BYTES(".log")) &&
-            fstatat(dirfd(listing), entry->d_name, &status, 0) == 0) {
-            size += (uint64_t)status.st_size;
-        }
-    }
-    closedir(listing);
-    return size;
-}
-
-enum err kv_has_room(const char *directory, struct err_detail *detail) {
-    struct statvfs status;
-    if (statvfs(directory, &status) != 0) {
-        return ERR_OK; /* whoever opens it will see */
-    }
-    uint64_t free_size = (uint64_t)status.f_bavail * status.f_frsize;
-    if (free_size >= OPENING_SIZE + kv_log_size(directory)) {
-        return ERR_OK;
-    }
-    return err_set(detail, ERR_NO_SPACE, "%s: %s", directory, err_text(ERR_NO_SPACE));
-}
-
-/*
- * Debian's RocksDB has its assertions on, and one of them ends the process when its own log (DIR/LOG) is
- * written to again after the disk refused a line. So after each opening its log gets room of its own, if the
- * file system can reserve it.
- */
-static void kv_reserve_log(const struct kv *kv) {
-    char *path = NULL;
-    int fd = asprintf(&path, "%s/LOG", kv->directory) < 0 ? -1 : open(path, O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, LOG_ROOM_SIZE);
-        close(fd);
-    }
-    free(path);
-}
-
 /* With the gate closed behind us. */
 static enum err kv_open_inside(struct kv *kv, bool is_read_only, struct err_detail *detail) {
     const struct kv_options *data = kv->options;
@@ -294,7 +221,7 @@ static enum err kv_open_inside(struct kv *kv, bool is_read_only, struct err_deta
         kv->database = NULL;
         return kv_take_message(message, detail);
     }
-    kv_reserve_log(kv);
+    kv_room_reserve_log(kv->directory);
     return ERR_OK;
 }
 
@@ -314,10 +241,10 @@ enum err kv_open(struct kv *kv, struct err_detail *detail) {
     ASSERT(kv->database == NULL);
     enum err err = whole_file_make_directory(kv->directory, detail);
     if (err == ERR_OK && kv->options->asks_for_room) {
-        err = kv_check_room(kv, detail);
+        err = kv_room_ask(kv->directory, detail);
     }
     if (err == ERR_OK && kv->options->looks_for_room) {
-        err = kv_has_room(kv->directory, detail); /* RocksDB that fails half-way may end the process */
+        err = kv_room_look(kv->directory, detail); /* RocksDB that fails half-way may end the process */
     }
     if (err != ERR_OK) {
         return err;
@@ -421,7 +348,7 @@ enum err kv_mend(struct kv *kv, struct err_detail *detail) {
     enum err err = kv_can_write(kv, detail);
     uint64_t now_us = clock_monotonic_us(&clock_system);
     if (err == ERR_OK || now_us < kv->mend_after_us || kv_iterators_count(kv) > 0 ||
-        kv_check_room(kv, NULL) != ERR_OK) {
+        kv_room_ask(kv->directory, NULL) != ERR_OK) {
         return err;
     }
     pthread_rwlock_wrlock(&kv->gate);

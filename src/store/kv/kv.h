@@ -54,8 +54,8 @@ struct kv_options {
     size_t memory_size_max; /* newest entries of all families together; 0: what the families say */
     size_t log_size_max;    /* 0: as the memory is */
     int open_files_max;
-    bool asks_for_room;  /* opened only if some megabytes can be written there */
-    bool looks_for_room; /* opened for writing only if kv_has_room() */
+    bool asks_for_room;  /* opened only if kv_room_ask() got some */
+    bool looks_for_room; /* opened for writing only if kv_room_look() finds some */
 };
 
 /* Not open yet. The options are borrowed for good. NULL: out of memory. */
@@ -71,11 +71,6 @@ enum err kv_open(struct kv *kv, struct err_detail *detail) MUST_CHECK;
  */
 enum err kv_open_to_read(struct kv *kv, enum err why, struct err_detail *detail) MUST_CHECK;
 
-/*
- * ERR_NO_SPACE if less room is left than opening a database in this directory may take: its log becomes
- * tables then. Asks the file system and writes nothing; the directory may be missing.
- */
-enum err kv_has_room(const char *directory, struct err_detail *detail) MUST_CHECK;
 void kv_close(struct kv *kv); /* waits until no iterator is left; nothing happens if it is closed */
 bool kv_is_open(struct kv *kv);
 const char *kv_directory(const struct kv *kv);

@@ -58,7 +58,7 @@ rocksdb_options_t *kv_database_options(const struct kv_options *data) {
     /* How many entries are removals tells levels what to merge first; runs do not ask, and open sooner. */
     rocksdb_options_set_skip_stats_update_on_db_open(options, data->families[0].is_in_runs);
     rocksdb_options_set_max_manifest_file_size(options, MANIFEST_SIZE_MAX);
-    rocksdb_options_set_info_log_level(options, LOG_LEVEL_ERROR); /* kv_reserve_log() */
+    rocksdb_options_set_info_log_level(options, LOG_LEVEL_ERROR); /* kv_room_reserve_log() */
     rocksdb_options_set_keep_log_file_num(options, 2);
     rocksdb_options_set_stats_dump_period_sec(options, 0);
     rocksdb_options_set_stats_persist_period_sec(options, 0);
