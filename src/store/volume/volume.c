@@ -202,6 +202,7 @@ enum err volume_open(const struct volume_config *config, struct volume **ret_vol
     pthread_rwlock_init(&volume->segments_lock, NULL);
     buf_init(&volume->dictionary_raw, ZDICT_SIZE_MAX);
     encoders_init(&volume->encoders, volume->config.level, volume->config.random);
+    decoders_init(&volume->decoders);
     pthread_mutex_init(&volume->ledger_lock, NULL);
     recent_init(&volume->recent);
     pthread_mutex_init(&volume->lock, NULL);
@@ -225,6 +226,7 @@ void volume_close(struct volume *volume) {
     volume_close_parts(volume);
     buf_done(&volume->dictionary_raw);
     encoders_done(&volume->encoders);
+    decoders_done(&volume->decoders);
     if (volume->lock_file.vfs != NULL) {
         vfs_close(&volume->lock_file);
     }

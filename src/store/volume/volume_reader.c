@@ -4,7 +4,7 @@
 #include <zstd.h>
 
 #include "base/sha256.h"
-#include "store/volume/prefix_decoder.h"
+#include "store/volume/decoders.h"
 #include "store/volume/volume_record.h"
 #include "store/volume/volume_state.h"
 #include "warc/payload.h"
@@ -24,11 +24,8 @@ static const uint64_t RECORD_SIZE_MAX = (UINT64_C(4) << 30) - (UINT64_C(32) << 2
 
 struct volume_reader {
     struct volume *volume;
-    struct ZSTD_DCtx_s *zstd;
-    struct prefix_decoder prefix;
-    struct libdeflate_decompressor *deflate;
     struct buf frame;        /* as stored */
-    struct buf whole;        /* decompressed at once, unless the prefix decoder did it */
+    struct buf whole;        /* decompressed at once */
     struct scratch pieces;   /* decompressed piece by piece */
     struct bytes record;     /* in one of them */
     bool is_brief;           /* what is large is not unpacked now */
@@ -47,9 +44,6 @@ struct volume_reader *volume_reader_new(struct volume *volume) {
         return NULL;
     }
     reader->volume = volume;
-    reader->zstd = ZSTD_createDCtx();
-    prefix_decoder_init(&reader->prefix);
-    reader->deflate = libdeflate_alloc_decompressor();
     buf_init(&reader->frame, WHOLE_SIZE_MAX);
     buf_init(&reader->whole, WHOLE_SIZE_MAX);
     buf_init(&reader->head, WARC_RECORD_HEAD_SIZE_MAX);
@@ -58,8 +52,7 @@ struct volume_reader *volume_reader_new(struct volume *volume) {
     scratch_init(&reader->document, directory, SCRATCH_MEMORY_MAX, RECORD_SIZE_MAX);
     scratch_set_budget(&reader->pieces, volume->config.scratch_budget);
     scratch_set_budget(&reader->document, volume->config.scratch_budget);
-    if (payload_init(&reader->payload) != ERR_OK || sha256_init(&reader->sha256) != ERR_OK ||
-        reader->zstd == NULL || reader->deflate == NULL) {
+    if (payload_init(&reader->payload) != ERR_OK || sha256_init(&reader->sha256) != ERR_OK) {
         volume_reader_free(reader);
         return NULL;
     }
@@ -70,9 +63,6 @@ void volume_reader_free(struct volume_reader *reader) {
     if (reader == NULL) {
         return;
     }
-    ZSTD_freeDCtx(reader->zstd);
-    prefix_decoder_done(&reader->prefix);
-    libdeflate_free_decompressor(reader->deflate);
     buf_done(&reader->frame);
     buf_done(&reader->whole);
     buf_done(&reader->head);
@@ -88,20 +78,21 @@ void volume_reader_free(struct volume_reader *reader) {
 
 /* ---- small records: at once ---- */
 
-static enum err reader_decode_zstd(struct volume_reader *reader, const struct segment *segment, size_t size) {
+static enum err reader_decode_zstd(struct volume_reader *reader, struct decoder *decoder,
+                                   const struct segment *segment, size_t size) {
     struct bytes frame = buf_bytes(&reader->frame);
     uint8_t *out = reader->whole.data;
     size_t got = segment->has_dictionary
-                     ? ZSTD_decompress_usingDDict(reader->zstd, out, size, frame.data, frame.size,
+                     ? ZSTD_decompress_usingDDict(decoder->zstd, out, size, frame.data, frame.size,
                                                   segment->dictionary.decoder)
-                     : ZSTD_decompressDCtx(reader->zstd, out, size, frame.data, frame.size);
+                     : ZSTD_decompressDCtx(decoder->zstd, out, size, frame.data, frame.size);
     return ZSTD_isError(got) || got != size ? ERR_CORRUPT : ERR_OK;
 }
 
-static enum err reader_decode_gzip(struct volume_reader *reader, size_t size) {
+static enum err reader_decode_gzip(struct volume_reader *reader, struct decoder *decoder, size_t size) {
     struct bytes frame = buf_bytes(&reader->frame);
     enum libdeflate_result result =
-        libdeflate_gzip_decompress(reader->deflate, frame.data, frame.size, reader->whole.data, size, NULL);
+        libdeflate_gzip_decompress(decoder->deflate, frame.data, frame.size, reader->whole.data, size, NULL);
     return result == LIBDEFLATE_SUCCESS ? ERR_OK : ERR_CORRUPT;
 }
 
@@ -128,22 +119,36 @@ static enum err reader_stated_size(struct bytes frame, enum pack_framing framing
     assert_failed("every framing has a size", __FILE__, __LINE__);
 }
 
+/* Into reader->whole, which has room for it. */
+static enum err reader_decode_with(struct volume_reader *reader, struct decoder *decoder,
+                                   const struct segment *segment, size_t size) {
+    struct bytes record;
+    if (!prefix_decoder_takes(&decoder->prefix, segment, size)) {
+        return segment->framing == PACK_ZSTD ? reader_decode_zstd(reader, decoder, segment, size)
+                                             : reader_decode_gzip(reader, decoder, size);
+    }
+    enum err err =
+        prefix_decoder_run(&decoder->prefix, decoder->zstd, buf_bytes(&reader->frame), size, &record);
+    return err == ERR_OK ? buf_put(&reader->whole, record) : err;
+}
+
 static enum err reader_decode_whole(struct volume_reader *reader, const struct segment *segment,
                                     size_t size) {
     if (segment->framing == PACK_PLAIN) {
         reader->record = buf_bytes(&reader->frame);
         return ERR_OK;
     }
-    if (prefix_decoder_takes(&reader->prefix, segment, size)) {
-        return prefix_decoder_run(&reader->prefix, reader->zstd, buf_bytes(&reader->frame), size,
-                                  &reader->record);
+    struct decoders *decoders = &reader->volume->decoders;
+    struct decoder *decoder = decoders_take(decoders);
+    if (decoder == NULL) {
+        return ERR_MEMORY;
     }
     buf_clear(&reader->whole);
     enum err err = buf_reserve(&reader->whole, size);
     if (err == ERR_OK) {
-        err = segment->framing == PACK_ZSTD ? reader_decode_zstd(reader, segment, size)
-                                            : reader_decode_gzip(reader, size);
+        err = reader_decode_with(reader, decoder, segment, size);
     }
+    decoders_give(decoders, decoder);
     reader->record = bytes_of(reader->whole.data, size);
     return err;
 }

@@ -32,6 +32,7 @@
 #include "store/index/changes.h"
 #include "store/index/ledger.h"
 #include "store/index/recent.h"
+#include "store/volume/decoders.h"
 #include "store/volume/dictionary.h"
 #include "store/volume/origins.h"
 #include "store/volume/segment_reader.h"
@@ -106,6 +107,7 @@ struct volume {
     struct origins *origins;     /* for duplicates of other URLs; none of a mirrored volume */
     struct vfs_file lock_file;
     struct encoders encoders;
+    struct decoders decoders;
     bool has_dictionary;          /* the next is set up */
     struct dictionary dictionary; /* in the making */
     struct buf dictionary_raw;    /* the committer's: for new segments; empty while there is none */
