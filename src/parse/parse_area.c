@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 /* As run/bell.h, but between processes. */
-void parse_area_wait(_Atomic uint32_t *word, uint32_t value, uint32_t timeout_ms) {
-    struct timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
-    syscall(SYS_futex, word, FUTEX_WAIT, value, timeout_ms == 0 ? NULL : &timeout, NULL, 0);
+void parse_area_wait(_Atomic uint32_t *word, uint32_t value, uint32_t timeout_us) {
+    struct timespec timeout = {.tv_sec = timeout_us / 1000000,
+                               .tv_nsec = (long)(timeout_us % 1000000) * 1000};
+    syscall(SYS_futex, word, FUTEX_WAIT, value, timeout_us == 0 ? NULL : &timeout, NULL, 0);
 }
 
 void parse_area_wake(_Atomic uint32_t *word) {

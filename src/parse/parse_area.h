@@ -68,7 +68,7 @@ struct parse_area {
 enum { PARSE_AREA_SIZE = (sizeof(struct parse_area) + 4095) / 4096 * 4096 };
 
 /* Until the word is another one, or for no longer than that; may return for nothing. 0: for ever. */
-void parse_area_wait(_Atomic uint32_t *word, uint32_t value, uint32_t timeout_ms);
+void parse_area_wait(_Atomic uint32_t *word, uint32_t value, uint32_t timeout_us);
 void parse_area_wake(_Atomic uint32_t *word);
 
 #endif

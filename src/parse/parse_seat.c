@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "parse/parsers_state.h"
 
-enum { HERE_PIECE_SIZE = 64 << 10 };
+enum { HERE_PIECE_SIZE = 64 << 10, AWAIT_US = 1000000 };
 
 void parse_seat_init(struct parse_seat *seat, struct parsers *parsers, enum parse_group group) {
     *seat = (struct parse_seat){.parsers = parsers, .group = group};
@@ -87,14 +87,7 @@ static void away_fill(struct parse_job *job, struct parse_slot *slot) {
     atomic_store_explicit(&slot->is_last, job->rest.size == 0, memory_order_relaxed);
 }
 
-static void away_begin(struct parse_seat *seat, struct parse_job *job) {
-    size_t index = 0;
-    struct parser *parser = job->params.size <= PARSE_PARAMS_SIZE_MAX
-                                ? parsers_take(seat->parsers, seat->group, seat->favourite, &index)
-                                : NULL;
-    if (parser == NULL) {
-        return;
-    }
+static void away_fill_slot(struct parse_job *job, struct parser *parser, size_t index) {
     struct parse_slot *slot = &parser->area->slots[index];
     atomic_store_explicit(&slot->number, job->kind->number, memory_order_relaxed);
     atomic_store_explicit(&slot->params_size, (uint32_t)job->params.size, memory_order_relaxed);
@@ -105,6 +98,31 @@ static void away_begin(struct parse_seat *seat, struct parse_job *job) {
     job->parser = parser;
     job->slot = index;
     parser_submit(parser, index);
+}
+
+static bool away_fits(const struct parse_job *job) {
+    return job->params.size <= PARSE_PARAMS_SIZE_MAX;
+}
+
+static void away_begin(struct parse_seat *seat, struct parse_job *job) {
+    size_t index = 0;
+    struct parser *parser =
+        away_fits(job) ? parsers_take(seat->parsers, seat->group, seat->favourite, &index) : NULL;
+    if (parser != NULL) {
+        away_fill_slot(job, parser, index);
+    }
+}
+
+/* False: all have their hands full. */
+static bool away_try_begin(const struct parse_seat *seat, struct parse_job *job) {
+    size_t index = 0;
+    enum err err = ERR_LIMIT;
+    struct parser *parser =
+        away_fits(job) ? parsers_try_take(seat->parsers, seat->group, &index, &err) : NULL;
+    if (parser != NULL) {
+        away_fill_slot(job, parser, index);
+    }
+    return parser != NULL || err != ERR_BUSY;
 }
 
 enum away_step { AWAY_MORE, AWAY_DONE, AWAY_STOP, AWAY_NONSENSE };
@@ -163,36 +181,61 @@ static enum away_step away_step(struct parse_job *job, struct parse_slot *slot, 
     }
 }
 
-static enum err away_end(struct parse_job *job) {
+/* As many turns as there are now. False: it is the parser's. */
+static bool away_go_on(struct parse_job *job, enum err *ret_err) {
     struct parser *parser = job->parser;
-    struct parse_slot *slot = &parser->area->slots[job->slot];
-    enum err err = ERR_OK;
-    enum away_step step = AWAY_MORE;
-    while (step == AWAY_MORE && parser_await(parser, job->slot)) {
-        step = away_step(job, slot, &err);
+    enum away_step step = job->is_lost ? AWAY_NONSENSE : AWAY_MORE;
+    while (step == AWAY_MORE && parser_is_turn(parser, job->slot)) {
+        step = parser_take_turn(parser, job->slot) ? away_step(job, &parser->area->slots[job->slot], ret_err)
+                                                   : AWAY_NONSENSE;
         if (step == AWAY_MORE && !parser_pass(parser, job->slot)) {
-            break;
+            step = AWAY_NONSENSE;
         }
     }
     switch (step) {
+    case AWAY_MORE:
+        return false;
     case AWAY_DONE:
         parser_free(parser, job->slot);
-        return err;
+        return true;
     case AWAY_STOP:
         parser_abandon(parser, job->slot);
-        return err;
-    default:
-        return parser_refuse(parser, job->slot);
+        return true;
+    case AWAY_NONSENSE:
+        *ret_err = parser_refuse(parser, job->slot);
+        return true;
     }
+    return true;
+}
+
+static void away_await(struct parse_job *job, uint32_t timeout_us) {
+    if (!parser_is_turn(job->parser, job->slot)) {
+        job->is_lost = !parser_await(job->parser, job->slot, timeout_us);
+    }
+}
+
+/* No parser has it. */
+static enum err away_refuse(const struct parse_seat *seat, const struct parse_job *job) {
+    if (!away_fits(job)) {
+        return ERR_LIMIT;
+    }
+    atomic_fetch_add(&seat->parsers->jobs_count, 1);
+    atomic_fetch_add(&seat->parsers->lost_count, 1);
+    return ERR_UNREACHABLE;
 }
 
 /* ---- */
 
-void parse_begin(struct parse_seat *seat, struct parse_job *job) {
+static void seat_start(struct parse_job *job) {
     job->rest = job->document;
     job->out_size = 0;
     job->note_size = 0;
     job->parser = NULL;
+    job->is_lost = false;
+}
+
+void parse_begin(struct parse_seat *seat, struct parse_job *job) {
+    seat_start(job);
     if (seat->parsers != NULL) {
         away_begin(seat, job);
     }
@@ -203,18 +246,22 @@ enum err parse_end(struct parse_seat *seat, struct parse_job *job) {
         return here_run(seat, job);
     }
     if (job->parser == NULL) {
-        return job->params.size > PARSE_PARAMS_SIZE_MAX ? ERR_LIMIT : ERR_UNREACHABLE;
+        return away_refuse(seat, job);
     }
-    return away_end(job);
+    enum err err = ERR_OK;
+    while (!away_go_on(job, &err)) {
+        away_await(job, AWAIT_US);
+    }
+    return err;
 }
 
 bool parse_is_ready(const struct parse_job *job) {
     return job->parser == NULL || parser_is_turn(job->parser, job->slot);
 }
 
-void parse_await(const struct parse_job *job) {
-    if (job->parser != NULL) {
-        (void)parser_await(job->parser, job->slot);
+void parse_await(struct parse_job *job) {
+    while (!parse_is_ready(job) && !job->is_lost) {
+        away_await(job, AWAIT_US);
     }
 }
 
@@ -227,4 +274,32 @@ void parse_hurry(const struct parse_job *job) {
 enum err parse_run(struct parse_seat *seat, struct parse_job *job) {
     parse_begin(seat, job);
     return parse_end(seat, job);
+}
+
+/* ---- for a thread that goes on ---- */
+
+void parse_set_out(struct parse_seat *seat, struct parse_job *job) {
+    ASSERT(seat->parsers != NULL);
+    seat_start(job);
+    job->is_refused = away_try_begin(seat, job) && job->parser == NULL;
+}
+
+bool parse_go_on(struct parse_seat *seat, struct parse_job *job, enum err *ret_err) {
+    *ret_err = ERR_OK;
+    if (job->parser == NULL && !job->is_refused) {
+        job->is_refused = away_try_begin(seat, job) && job->parser == NULL;
+    }
+    if (job->is_refused) {
+        *ret_err = away_refuse(seat, job);
+        return true;
+    }
+    return job->parser != NULL && away_go_on(job, ret_err);
+}
+
+void parse_await_for(struct parse_seat *seat, struct parse_job *job, uint32_t timeout_us) {
+    if (job->parser != NULL) {
+        away_await(job, timeout_us);
+    } else {
+        parsers_await_room(seat->parsers, timeout_us);
+    }
 }

@@ -46,6 +46,8 @@ struct parse_job {
     /* The seat's. */
     struct parser *parser; /* NULL: none has it */
     size_t slot;
+    bool is_lost;    /* the parser has ended, and no turn will come */
+    bool is_refused; /* of parse_set_out(): none can have it */
     struct bytes rest;
     uint64_t out_size;
 };
@@ -67,13 +69,28 @@ enum err parse_end(struct parse_seat *seat, struct parse_job *job) MUST_CHECK;
 bool parse_is_ready(const struct parse_job *job);
 
 /* Until it would. */
-void parse_await(const struct parse_job *job);
+void parse_await(struct parse_job *job);
 
 /* A parser that sleeps is woken by parse_end(); or by this, to begin before. */
 void parse_hurry(const struct parse_job *job);
 
 /* Begin and end. */
 enum err parse_run(struct parse_seat *seat, struct parse_job *job) MUST_CHECK;
+
+/*
+ * For a thread that must not wait, with parsers:
+ *
+ *      parse_set_out(seat, &job)      as parse_begin(), but if all parsers have their hands full it begins
+ * later parse_go_on(seat, &job, …)     now and then: as far as it goes; true once it is at its end
+ *      parse_await_for(seat, &job)    if there is nothing else to do
+ */
+void parse_set_out(struct parse_seat *seat, struct parse_job *job);
+
+/* True: it has ended, and *ret_err is as parse_end() has it. */
+bool parse_go_on(struct parse_seat *seat, struct parse_job *job, enum err *ret_err);
+
+/* Until it may go on, but no longer than this; may return for nothing. A parser that sleeps is woken. */
+void parse_await_for(struct parse_seat *seat, struct parse_job *job, uint32_t timeout_us);
 
 /* Was the document not parsed for want of a parser, whatever is in it? */
 static inline bool parse_is_lost(enum err err) {

@@ -24,9 +24,10 @@ enum {
     STEADY_US = 10000000,
     DELAY_FIRST_US = 100000, /* before the second start in a row; the first is at once */
     DELAY_MAX_US = 30000000,
-    AWAIT_MS = 1000,
+    AWAIT_US = 1000000,
     READY_MS = 30000, /* until the host is there: some milliseconds, but a machine may be busy */
     TAKE_TIMEOUT_US = 20000000,
+    FILL_COUNT = 8, /* jobs that wait for one parser before another gets some */
     DEATHS_MAX = 1, /* so many parsers may end before a job that has not begun is given up too */
 };
 
@@ -128,6 +129,7 @@ bool parser_is_turn(const struct parser *parser, size_t slot) {
 }
 
 static void parser_release(struct parser *parser, size_t slot) {
+    parser->abandoned_count -= parser->slots[slot].is_abandoned;
     parser->slots[slot] = (struct parser_slot){.is_used = false};
     atomic_store(&parser->area->slots[slot].turn, PARSE_TURN_NOBODY);
     parser->used_count--;
@@ -161,14 +163,15 @@ static struct parser *parsers_least_used(struct parsers *parsers, enum parse_gro
     return best;
 }
 
-/* False: others were faster. */
-static bool parser_take(struct parser *parser, uint64_t now_us, size_t *ret_slot) {
+/* False: others were faster, or it has so many already. */
+static bool parser_take(struct parser *parser, size_t used_max, uint64_t now_us, size_t *ret_slot) {
     bool is_taken = false;
     pthread_mutex_lock(&parser->lock);
-    if (parser->used_count > 0) {
+    if (parser->abandoned_count > 0) {
         parser_sweep(parser);
     }
-    for (size_t i = 0; i < PARSE_SLOTS && !is_taken && parser_is_up(parser, now_us); i++) {
+    bool has_room = parser->used_count < used_max && parser_is_up(parser, now_us);
+    for (size_t i = 0; i < PARSE_SLOTS && !is_taken && has_room; i++) {
         if (!parser->slots[i].is_used) {
             parser->slots[i].is_used = is_taken = true;
             if (parser->used_count++ == 0) {
@@ -200,23 +203,47 @@ struct parser *parsers_take(struct parsers *parsers, enum parse_group group, siz
                             size_t *ret_slot) {
     uint64_t now_us = parsers_now_us();
     struct parser *first = &parsers->items[(size_t)group * parsers->count + favourite % parsers->count];
-    if (parser_take(first, now_us, ret_slot)) {
+    if (parser_take(first, PARSE_SLOTS, now_us, ret_slot)) {
         return first;
     }
     uint64_t until_us = now_us + TAKE_TIMEOUT_US;
     while (now_us < until_us && !atomic_load(&parsers->is_hostless)) {
         unsigned heard = bell_listen(&parsers->freed);
         struct parser *parser = parsers_least_used(parsers, group, now_us);
-        if (parser != NULL && parser_take(parser, now_us, ret_slot)) {
+        if (parser != NULL && parser_take(parser, PARSE_SLOTS, now_us, ret_slot)) {
             return parser;
         }
         if (!parsers_has_any(parsers, group, now_us)) {
             return NULL;
         }
-        (void)bell_wait_until(&parsers->freed, heard, now_us + AWAIT_MS * UINT64_C(1000));
+        (void)bell_wait_until(&parsers->freed, heard, now_us + AWAIT_US);
         now_us = parsers_now_us();
     }
     return NULL;
+}
+
+/* One after the other is given its fill, so that those that work need not sleep in between. */
+struct parser *parsers_try_take(struct parsers *parsers, enum parse_group group, size_t *ret_slot,
+                                enum err *ret_err) {
+    uint64_t now_us = parsers_now_us();
+    struct parser *parser = &parsers->items[(size_t)group * parsers->count];
+    for (size_t i = 0; i < parsers->count; i++, parser++) {
+        if (parser_take(parser, FILL_COUNT, now_us, ret_slot)) {
+            return parser;
+        }
+    }
+    parser = parsers_least_used(parsers, group, now_us);
+    if (parser != NULL && parser_take(parser, PARSE_SLOTS, now_us, ret_slot)) {
+        return parser;
+    }
+    bool is_up = !atomic_load(&parsers->is_hostless) && parsers_has_any(parsers, group, now_us);
+    *ret_err = is_up ? ERR_BUSY : ERR_UNREACHABLE;
+    return NULL;
+}
+
+/* One that comes free between the look and this is missed: hence the bound. */
+void parsers_await_room(struct parsers *parsers, uint32_t timeout_us) {
+    (void)bell_wait_until(&parsers->freed, bell_listen(&parsers->freed), parsers_now_us() + timeout_us);
 }
 
 void parser_submit(struct parser *parser, size_t slot) {
@@ -250,21 +277,23 @@ bool parser_pass(struct parser *parser, size_t slot) {
     return is_passed;
 }
 
-bool parser_await(struct parser *parser, size_t slot) {
-    struct parse_slot *shared = &parser->area->slots[slot];
-    bool is_lost = false;
-    while (!is_lost && atomic_load(&shared->turn) == PARSE_TURN_PARSER) {
-        parser_wake(parser);
-        atomic_store(&shared->is_waited, 1);
-        parse_area_wait(&shared->turn, PARSE_TURN_PARSER, AWAIT_MS);
-        if (atomic_load(&shared->turn) == PARSE_TURN_PARSER) { /* it takes long: is there anybody? */
-            pthread_mutex_lock(&parser->lock);
-            is_lost = parser->slots[slot].is_lost;
-            pthread_mutex_unlock(&parser->lock);
-        }
-    }
+bool parser_take_turn(struct parser *parser, size_t slot) {
     atomic_store_explicit(&parser->progress_us, parsers_now_us(), memory_order_relaxed);
-    return !is_lost && atomic_load(&shared->turn) == PARSE_TURN_NODE;
+    return atomic_load(&parser->area->slots[slot].turn) == PARSE_TURN_NODE;
+}
+
+bool parser_await(struct parser *parser, size_t slot, uint32_t timeout_us) {
+    struct parse_slot *shared = &parser->area->slots[slot];
+    parser_wake(parser);
+    atomic_store(&shared->is_waited, 1);
+    parse_area_wait(&shared->turn, PARSE_TURN_PARSER, timeout_us);
+    if (atomic_load(&shared->turn) != PARSE_TURN_PARSER) {
+        return true;
+    }
+    pthread_mutex_lock(&parser->lock); /* it takes long: is there anybody? */
+    bool is_lost = parser->slots[slot].is_lost;
+    pthread_mutex_unlock(&parser->lock);
+    return !is_lost;
 }
 
 void parser_free(struct parser *parser, size_t slot) {
@@ -278,6 +307,7 @@ void parser_abandon(struct parser *parser, size_t slot) {
     atomic_store(&parser->area->slots[slot].order, PARSE_GIVE_UP);
     if (parser_give_turn(parser, slot)) {
         parser->slots[slot].is_abandoned = true;
+        parser->abandoned_count++;
     } else {
         parser_release(parser, slot);
     }
@@ -427,7 +457,9 @@ static void parsers_look(void *context) {
     for (size_t i = 0; i < parsers->all_count; i++) {
         struct parser *parser = &parsers->items[i];
         pthread_mutex_lock(&parser->lock);
-        parser_sweep(parser);
+        if (parser->abandoned_count > 0) {
+            parser_sweep(parser);
+        }
         bool is_at_work = false;
         for (size_t slot = 0; slot < PARSE_SLOTS && parser->used_count > 0; slot++) {
             is_at_work = is_at_work || atomic_load(&parser->area->slots[slot].turn) == PARSE_TURN_PARSER;

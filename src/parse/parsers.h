@@ -41,7 +41,7 @@ void parsers_stop(struct parsers *take_parsers);
 struct parsers_stat {
     uint64_t count;         /* processes that run now, without the host */
     uint64_t jobs_count;    /* documents so far */
-    uint64_t lost_count;    /* of them: not parsed, because the parser ended */
+    uint64_t lost_count;    /* of them: not parsed, because the parser ended, or none could be had */
     uint64_t ended_count;   /* parsers that ended by themselves */
     uint64_t late_count;    /* parsers that were ended because they took too long */
     uint64_t refused_count; /* results that were not as they must be; their parsers were ended */

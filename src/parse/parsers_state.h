@@ -29,6 +29,7 @@ struct parser {
     pthread_mutex_t lock;         /* of all below */
     struct parser_slot slots[PARSE_SLOTS];
     size_t used_count;
+    size_t abandoned_count; /* of them */
     uint32_t submitted;
     bool is_running; /* or is being started */
     bool is_late;    /* it was told to end */
@@ -70,6 +71,13 @@ uint64_t parsers_now_us(void);
 struct parser *parsers_take(struct parsers *parsers, enum parse_group group, size_t favourite,
                             size_t *ret_slot);
 
+/* Likewise, without waiting. NULL and ERR_BUSY: all are in use; NULL and ERR_UNREACHABLE: none can be had. */
+struct parser *parsers_try_take(struct parsers *parsers, enum parse_group group, size_t *ret_slot,
+                                enum err *ret_err);
+
+/* Until a slot may be free, no longer than this. */
+void parsers_await_room(struct parsers *parsers, uint32_t timeout_us);
+
 /* The slot is filled: the parser may begin, once it is awake. */
 void parser_submit(struct parser *parser, size_t slot);
 
@@ -79,11 +87,14 @@ bool parser_pass(struct parser *parser, size_t slot);
 /* It sleeps if it had nothing to do. */
 void parser_wake(struct parser *parser);
 
-/* Is it the node's turn? */
+/* Is it not the parser's turn? */
 bool parser_is_turn(const struct parser *parser, size_t slot);
 
-/* Wait for the turn. False: the parser has ended. */
-bool parser_await(struct parser *parser, size_t slot);
+/* Is it the node's turn? Then that counts as progress. False: what is there is no turn. */
+bool parser_take_turn(struct parser *parser, size_t slot);
+
+/* Wait for the turn, no longer than this. False: it will not come, the parser has ended. */
+bool parser_await(struct parser *parser, size_t slot, uint32_t timeout_us);
 
 /* The job is done. */
 void parser_free(struct parser *parser, size_t slot);

@@ -314,6 +314,79 @@ static void loses_the_job_at_which_it_ended(void **state) {
     }
 }
 
+/* More jobs than parsers have room for, from a thread that does not wait: all of them come to their end. */
+static void takes_more_jobs_than_there_is_room_for(void **state) {
+    enum { JOBS_COUNT = PARSERS_COUNT * PARSE_SLOTS + 8, LOST = 5 };
+    struct world *world = *state;
+    struct parse_job *jobs = calloc(JOBS_COUNT, sizeof *jobs);
+    struct buf *outs = calloc(JOBS_COUNT, sizeof *outs);
+    bool *are_done = calloc(JOBS_COUNT, sizeof *are_done);
+    size_t done_count = 0;
+    assert_true(jobs != NULL && outs != NULL && are_done != NULL);
+    for (size_t i = 0; i < JOBS_COUNT; i++) {
+        buf_init(&outs[i], OUT_MAX);
+        jobs[i] = (struct parse_job){.kind = &bad_kind,
+                                     .params = i == LOST ? BYTES("crash") : BYTES("nothing"),
+                                     .out_size_max = OUT_MAX,
+                                     .put = put_out,
+                                     .context = &outs[i]};
+        parse_set_out(&world->away, &jobs[i]);
+    }
+    while (done_count < JOBS_COUNT) {
+        for (size_t i = 0; i < JOBS_COUNT; i++) {
+            enum err err;
+            if (!are_done[i] && parse_go_on(&world->away, &jobs[i], &err)) {
+                are_done[i] = true;
+                done_count++;
+                assert_int_equal(err, i == LOST ? ERR_CLOSED : ERR_OK);
+                assert_bytes_equal(buf_bytes(&outs[i]), i == LOST ? BYTES("") : BYTES("still there"));
+            }
+        }
+        for (size_t i = 0; i < JOBS_COUNT; i++) {
+            if (!are_done[i]) {
+                parse_await_for(&world->away, &jobs[i], 1000);
+                break;
+            }
+        }
+    }
+    for (size_t i = 0; i < JOBS_COUNT; i++) {
+        buf_done(&outs[i]);
+    }
+    free(jobs);
+    free(outs);
+    free(are_done);
+}
+
+/* Documents and results that take many turns, as parse_run() does them. */
+static void goes_on_turn_by_turn(void **state) {
+    struct world *world = *state;
+    struct buf text;
+    struct buf expected;
+    struct buf params;
+    struct parse_links_params links = {.head = BYTES("HTTP/1.1 200 OK\r\n\r\n"),
+                                       .content_type = BYTES("text/html"),
+                                       .base = BYTES("http://example.org/"),
+                                       .size_max = OUT_MAX};
+    enum err err;
+    buf_init(&text, OUT_MAX);
+    buf_init(&expected, OUT_MAX);
+    buf_init(&params, PARSE_PARAMS_SIZE_MAX);
+    put_page(&text, 20000);
+    assert_int_equal(parse_links_params(&params, &links), ERR_OK);
+    assert_int_equal(run(world, &world->here, &parse_links, buf_bytes(&params), buf_bytes(&text)), ERR_OK);
+    assert_int_equal(buf_put(&expected, buf_bytes(&world->out)), ERR_OK);
+    buf_clear(&world->out);
+    parse_set_out(&world->away, &world->job);
+    while (!parse_go_on(&world->away, &world->job, &err)) {
+        parse_await_for(&world->away, &world->job, 1000);
+    }
+    assert_int_equal(err, ERR_OK);
+    assert_true(bytes_equal(buf_bytes(&world->out), buf_bytes(&expected)));
+    buf_done(&text);
+    buf_done(&expected);
+    buf_done(&params);
+}
+
 static void ends_what_takes_too_long(void **state) {
     struct world *world = *state;
     struct parsers_stat stat;
@@ -411,7 +484,16 @@ static void does_without_its_host(void **state) {
     while (!atomic_load(&world->parsers->is_hostless)) {
         usleep(1000);
     }
+    struct parsers_stat before;
+    struct parsers_stat stat;
+    enum err err = ERR_OK;
+    parsers_stat(world->parsers, &before);
     assert_int_equal(run_bad(world, &bad_kind, "nothing"), ERR_UNREACHABLE);
+    parse_set_out(&world->away, &world->job);
+    assert_true(parse_go_on(&world->away, &world->job, &err));
+    assert_int_equal(err, ERR_UNREACHABLE);
+    parsers_stat(world->parsers, &stat);
+    assert_int_equal(stat.lost_count, before.lost_count + 2);
 }
 
 int main(int argc, char **argv) {
@@ -423,6 +505,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(knows_all_encodings),
         cmocka_unit_test(can_do_nothing_else),
         cmocka_unit_test(loses_the_job_at_which_it_ended),
+        cmocka_unit_test(takes_more_jobs_than_there_is_room_for),
+        cmocka_unit_test(goes_on_turn_by_turn),
         cmocka_unit_test(ends_what_takes_too_long),
         cmocka_unit_test(believes_no_lies),
         cmocka_unit_test(stops_when_nobody_wants_it),
