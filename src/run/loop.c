@@ -182,7 +182,8 @@ static void loop_on_nudge_closed(uv_handle_t *handle) {
 
 static void loop_close_handle(uv_handle_t *handle, void *context) {
     (void)context;
-    bool is_plain = handle->type == UV_TIMER || handle->type == UV_CHECK || handle->type == UV_PREPARE;
+    bool is_plain = handle->type == UV_TIMER || handle->type == UV_CHECK || handle->type == UV_PREPARE ||
+                    handle->type == UV_IDLE;
     if (is_plain && !uv_is_closing(handle)) {
         uv_close(handle, NULL);
     }

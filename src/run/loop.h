@@ -11,7 +11,7 @@
  * allocates one, up to a bound. What was taken is run, always; from loop_stop() on nothing is taken any more.
  *
  * The handles are the owner's. At the end it closes streams, sockets and whatever has memory of its own; the
- * timers, checks and prepares that are still open then are closed here.
+ * timers, checks, prepares and idles that are still open then are closed here.
  */
 #ifndef MNEMON_RUN_LOOP_H
 #define MNEMON_RUN_LOOP_H

@@ -16,9 +16,10 @@ struct fixture {
     char *directory;
     struct http_server *server;
     struct http_server_config config;
-    struct http_route routes[9];
-    atomic_int long_count; /* that a worker has begun */
-    atomic_int gone_count; /* of them, whose client left */
+    struct http_route routes[10];
+    atomic_int asked_count; /* errands that are away */
+    atomic_int long_count;  /* that a worker has begun */
+    atomic_int gone_count;  /* of them, whose client left */
     uint16_t port;
     char answer[HTTP_ANSWER_SIZE];
     atomic_int ends_count;
@@ -150,6 +151,33 @@ static void answer_put_off(struct http_request *request) {
     http_request_put_off(request);
 }
 
+static bool errand_is_back(void *context) {
+    return !atomic_load(&((struct fixture *)context)->is_held);
+}
+
+static void errand_await(void *context, uint32_t timeout_us) {
+    (void)context;
+    usleep(timeout_us);
+}
+
+/* Goes on two errands before it answers; what may not go, is put off. */
+static void answer_errand(struct http_request *request) {
+    struct fixture *fixture = http_request_context(request);
+    uintptr_t count = (uintptr_t)http_request_state(request);
+    struct http_errand errand = {.is_back = errand_is_back, .await = errand_await, .context = fixture};
+    if (http_request_is_on_worker(request)) {
+        answer_long(request);
+    } else if (count == 2) {
+        http_answer(request, 200, "text/plain", BYTES("at last"));
+    } else if (!http_request_may_await(request)) {
+        http_request_put_off(request);
+    } else {
+        http_request_set_state(request, (void *)(count + 1));
+        atomic_fetch_add(&fixture->asked_count, 1);
+        http_request_await(request, &errand);
+    }
+}
+
 static void count_end(struct http_request *request) {
     atomic_fetch_add(&((struct fixture *)http_request_context(request))->ends_count, 1);
 }
@@ -180,6 +208,7 @@ static int set_up(void **state) {
         {"GET", "/later", 0, fixture, NULL, answer_later, count_end, false},
         {"GET", "/long", 0, fixture, NULL, answer_long, count_end, true},
         {"GET", "/turns-out-long", 0, fixture, NULL, answer_put_off, count_end, false},
+        {"GET", "/errand", 0, fixture, NULL, answer_errand, count_end, false},
     };
     memcpy(fixture->routes, routes, sizeof routes);
     fixture->config = (struct http_server_config){
@@ -481,6 +510,56 @@ static void suspended_requests_take_no_thread(void **state) {
     assert_int_equal(atomic_load(&fixture->ends_count), WORKERS);
 }
 
+static void *ask_errand(void *context) {
+    struct fixture *fixture = context;
+    char answer[HTTP_ANSWER_SIZE];
+    http_ask(fixture->port, "GET /errand HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", answer);
+    return strstr(answer, "200 OK") != NULL && strstr(answer, "at last") != NULL ? fixture : NULL;
+}
+
+/* One loop, more errands than it may have, and none comes back: others are answered, and the rest put off. */
+static void a_loop_goes_on_while_errands_are_away(void **state) {
+    struct fixture *fixture = *state;
+    pthread_t threads[WORKERS];
+    fixture->config.threads_count = 1;
+    fixture->config.workers_count = WORKERS;
+    restart(fixture);
+    atomic_store(&fixture->is_held, true);
+    for (int i = 0; i < WORKERS; i++) {
+        pthread_create(&threads[i], NULL, ask_errand, fixture);
+    }
+    await_that(atomic_load(&fixture->asked_count) + atomic_load(&fixture->long_count) == WORKERS);
+    assert_true(atomic_load(&fixture->asked_count) > 1 && atomic_load(&fixture->long_count) > 1);
+    expect(fixture, "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200", "");
+    atomic_store(&fixture->is_held, false);
+    for (int i = 0; i < WORKERS; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        assert_non_null(result);
+    }
+    restart(fixture);
+    assert_int_equal(atomic_load(&fixture->ends_count), WORKERS);
+}
+
+/* Their requests are answered in order all the same, and a client that leaves meanwhile is noticed. */
+static void errands_of_one_connection_come_one_after_the_other(void **state) {
+    struct fixture *fixture = *state;
+    static const char request[] = "GET /errand HTTP/1.1\r\nHost: a\r\n\r\n";
+    expect(fixture,
+           "GET /errand HTTP/1.1\r\nHost: a\r\n\r\nGET /echo?second HTTP/1.1\r\nHost: a\r\nConnection: "
+           "close\r\n\r\n",
+           "200", "at last");
+    assert_true(strstr(fixture->answer, "at last") < strstr(fixture->answer, "second"));
+    assert_int_equal(atomic_load(&fixture->ends_count), 1);
+    atomic_store(&fixture->is_held, true);
+    int fd = http_connect(fixture->port);
+    assert_int_equal(write(fd, request, sizeof request - 1), sizeof request - 1);
+    await_that(atomic_load(&fixture->asked_count) == 3);
+    close(fd);
+    atomic_store(&fixture->is_held, false);
+    await_that(atomic_load(&fixture->ends_count) == 2);
+}
+
 static void *ask_long(void *context) {
     struct fixture *fixture = context;
     char answer[HTTP_ANSWER_SIZE];
@@ -712,6 +791,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(survives_what_is_not_http, set_up, tear_down),
         cmocka_unit_test_setup_teardown(streams_answers_with_and_without_a_size, set_up, tear_down),
         cmocka_unit_test_setup_teardown(suspended_requests_take_no_thread, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_loop_goes_on_while_errands_are_away, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(errands_of_one_connection_come_one_after_the_other, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(long_requests_take_no_thread_of_the_server, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_request_that_turns_out_long_begins_again_on_a_worker, set_up,
                                         tear_down),

@@ -462,6 +462,7 @@ static void connection_receive(struct http_connection *connection) {
 
 static void connection_on_poll(uv_poll_t *poll, int status, int events) {
     struct http_connection *connection = poll->data;
+    http_errands_make_room(&connection->thread->errands);
     if (status < 0) {
         connection_close(connection);
         return;
@@ -485,6 +486,7 @@ void http_connection_go_on(struct http_connection *connection) {
 static void connection_arrive(void *context) {
     struct http_connection *connection = context;
     struct http_thread *thread = connection->thread;
+    http_errands_make_room(&thread->errands);
     int result = uv_poll_init(&thread->loop.uv, &connection->poll, connection->fd);
     ASSERT(result == 0); /* a socket that nobody else polls */
     connection->poll.data = connection;

@@ -255,6 +255,17 @@ void http_request_put_off(struct http_request *request) {
     request->is_put_off = true;
 }
 
+bool http_request_may_await(const struct http_request *request) {
+    return http_errands_have_room(&request->connection->thread->errands);
+}
+
+void http_request_await(struct http_request *request, const struct http_errand *errand) {
+    ASSERT(!request->is_away);
+    http_request_suspend(request);
+    request->errand = *errand;
+    http_errands_add(&request->connection->thread->errands, request);
+}
+
 void http_request_suspend(struct http_request *request) {
     ASSERT(!http_request_is_answered(request) && !request->is_suspended);
     request->is_suspended = true;

@@ -95,6 +95,20 @@ bool http_request_is_on_worker(const struct http_request *request);
  */
 void http_request_put_off(struct http_request *request);
 
+/* What is done elsewhere meanwhile, by whoever need not say when it is: the loop asks. */
+struct http_errand {
+    bool (*is_back)(void *context); /* at every turn of the loop, until it is */
+    /* The loop has nothing else to do: until it may be back, or so long. May return for nothing. */
+    void (*await)(void *context, uint32_t timeout_us);
+    void *context;
+};
+
+/* In answer(), not on a worker: false if so many are away that another one is to be put off. */
+bool http_request_may_await(const struct http_request *request);
+
+/* Likewise, as the last call: answer() is called again once it is back. */
+void http_request_await(struct http_request *request, const struct http_errand *errand);
+
 /* Until http_request_resume(), answer() is not called again. */
 
 void http_request_suspend(struct http_request *request);

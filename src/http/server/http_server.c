@@ -264,6 +264,7 @@ static enum err start_thread(struct http_server *server, struct http_thread *thr
     loop_timer_init(&thread->loop, &thread->look, http_connections_look, thread);
     loop_timer_init(&thread->loop, &thread->again, http_connections_again, thread);
     loop_timer_set(&thread->look, LOOK_PERIOD_US, LOOK_PERIOD_US);
+    http_errands_init(&thread->errands, &thread->loop);
     server->threads_count++;
     return loop_start(&thread->loop, "http", PRIORITY_USUAL);
 }

@@ -1,7 +1,7 @@
 /*
- * http_state - what is inside a struct http_server, its connections and their requests. One machine in three
+ * http_state - what is inside a struct http_server, its connections and their requests. One machine in four
  * files: http_server.c has the threads and the routes, http_connection.c reads and writes sockets,
- * http_request.c is what the functions of a route call.
+ * http_request.c is what the functions of a route call, http_errands.c has what is done elsewhere meanwhile.
  */
 #ifndef MNEMON_HTTP_SERVER_HTTP_STATE_H
 #define MNEMON_HTTP_SERVER_HTTP_STATE_H
@@ -12,6 +12,7 @@
 #include "http/message/chunked.h"
 #include "http/message/http_head.h"
 #include "http/server/http_door.h"
+#include "http/server/http_errands.h"
 #include "http/server/http_server.h"
 #include "run/bell.h"
 #include "run/pool.h"
@@ -35,6 +36,7 @@ struct http_thread {
     struct loop loop;
     struct loop_timer look;  /* who is too slow? */
     struct loop_timer again; /* streams that had nothing to send are asked again */
+    struct http_errands errands;
     struct http_connection *first;
     uint8_t *block; /* HTTP_BLOCK_SIZE: what has just been received */
 };
@@ -70,10 +72,12 @@ struct http_request {
     uint64_t begun_us;       /* monotonic */
     bool has_begun;
     bool is_working;   /* it is in working_count */
-    bool is_suspended; /* until http_request_resume(), which posts `resumed` */
+    bool is_suspended; /* until http_request_resume(), which posts `resumed`; or until its errand is back */
     struct loop_post resumed;
-    bool is_away;    /* a worker has it, for `job` */
-    bool is_put_off; /* a worker is to have it */
+    struct http_errand errand;
+    struct http_request *next_away; /* of the loop's errands */
+    bool is_away;                   /* a worker has it, for `job` */
+    bool is_put_off;                /* a worker is to have it */
     struct pool_job job;
     void *state;
 
