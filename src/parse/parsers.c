@@ -136,6 +136,15 @@ static void parser_release(struct parser *parser, size_t slot) {
     bell_ring(&parser->parsers->freed);
 }
 
+/* Its parser will not do it. */
+static void parser_lose(struct parser *parser, size_t slot) {
+    struct parse_slot *shared = &parser->area->slots[slot];
+    parser->slots[slot].is_lost = true;
+    atomic_fetch_add(&parser->parsers->lost_count, 1); /* before anybody hears of it */
+    atomic_store(&shared->turn, PARSE_TURN_NODE);
+    parse_area_wake(&shared->turn);
+}
+
 /* What was abandoned and has ended. */
 static void parser_sweep(struct parser *parser) {
     for (size_t i = 0; i < PARSE_SLOTS; i++) {
@@ -250,11 +259,19 @@ void parser_submit(struct parser *parser, size_t slot) {
     struct parse_slot *shared = &parser->area->slots[slot];
     atomic_store_explicit(&shared->reply, PARSE_NOT_BEGUN, memory_order_relaxed);
     atomic_store_explicit(&shared->order, PARSE_GO_ON, memory_order_relaxed);
-    pthread_mutex_lock(&parser->lock);
-    atomic_store(&shared->turn, PARSE_TURN_PARSER);
-    parser_queue(parser, slot);
-    pthread_mutex_unlock(&parser->lock);
     atomic_fetch_add_explicit(&parser->parsers->jobs_count, 1, memory_order_relaxed);
+    pthread_mutex_lock(&parser->lock);
+    bool has_ended = !parser->is_running; /* while the slot was being filled */
+    if (has_ended && !parser_is_up(parser, parsers_now_us())) {
+        parser_lose(parser, slot);
+    } else {
+        atomic_store(&shared->turn, PARSE_TURN_PARSER);
+        parser_queue(parser, slot);
+        if (has_ended) {
+            parser_start(parser, parsers_now_us());
+        }
+    }
+    pthread_mutex_unlock(&parser->lock);
 }
 
 /* With the lock, so that it is not lost between a look at its parser and the turn. */
@@ -368,11 +385,8 @@ static size_t parser_lose_jobs(struct parser *parser, bool is_next_now) {
             parser_queue(parser, i);
             continue;
         }
-        slot->is_lost = true;
+        parser_lose(parser, i);
         lost_count++;
-        atomic_fetch_add(&parser->parsers->lost_count, 1); /* before anybody hears of it */
-        atomic_store(&shared->turn, PARSE_TURN_NODE);
-        parse_area_wake(&shared->turn);
     }
     return lost_count;
 }
@@ -416,7 +430,7 @@ static void parser_on_end(struct parser *parser, int status) {
 }
 
 static void parsers_lose_host(struct parsers *parsers) {
-    if (atomic_exchange(&parsers->is_hostless, true)) {
+    if (atomic_load(&parsers->is_hostless)) {
         return;
     }
     uv_poll_stop(&parsers->poll);
@@ -428,6 +442,7 @@ static void parsers_lose_host(struct parsers *parsers) {
         (void)parser_lose_jobs(parser, false);
         pthread_mutex_unlock(&parser->lock);
     }
+    atomic_store(&parsers->is_hostless, true);
     bell_ring(&parsers->freed);
     parsers_say(
         parsers,

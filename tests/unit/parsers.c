@@ -314,6 +314,28 @@ static void loses_the_job_at_which_it_ended(void **state) {
     }
 }
 
+/* A parser that ends while a slot of it is being filled: its successor does the job. */
+static void does_the_job_that_its_predecessor_was_about_to_get(void **state) {
+    struct world *world = *state;
+    size_t slot;
+    assert_int_equal(run_bad(world, &bad_kind, "nothing"), ERR_OK);
+    struct parser *parser = parsers_take(world->parsers, PARSE_SHORT, world->away.favourite, &slot);
+    assert_non_null(parser);
+    world->away.favourite--; /* of run_bad() */
+    assert_int_equal(run_bad(world, &bad_kind, "crash"), ERR_CLOSED);
+    struct parse_slot *shared = &parser->area->slots[slot];
+    shared->number = bad_kind.number;
+    shared->params_size = shared->in_size = 0;
+    shared->is_last = 1;
+    parser_submit(parser, slot);
+    for (int i = 0; i < 100 && !parser_is_turn(parser, slot); i++) {
+        (void)parser_await(parser, slot, 100000);
+    }
+    assert_true(parser_take_turn(parser, slot));
+    assert_int_equal(shared->reply, PARSE_HAS_ENDED);
+    parser_free(parser, slot);
+}
+
 /* More jobs than parsers have room for, from a thread that does not wait: all of them come to their end. */
 static void takes_more_jobs_than_there_is_room_for(void **state) {
     enum { JOBS_COUNT = PARSERS_COUNT * PARSE_SLOTS + 8, LOST = 5 };
@@ -505,6 +527,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(knows_all_encodings),
         cmocka_unit_test(can_do_nothing_else),
         cmocka_unit_test(loses_the_job_at_which_it_ended),
+        cmocka_unit_test(does_the_job_that_its_predecessor_was_about_to_get),
         cmocka_unit_test(takes_more_jobs_than_there_is_room_for),
         cmocka_unit_test(goes_on_turn_by_turn),
         cmocka_unit_test(ends_what_takes_too_long),
