@@ -74,7 +74,7 @@ static const struct config_key settings_keys[] = {
     SETTING("proxy.archive", SWITCH, proxy_archive, "no"),
     SETTING("node.confine", CHOICE, node_confine, "yes", .choices = settings_confines),
     SETTING("node.parsers", NUMBER, node_parsers, "32", .max = SETTINGS_PARSERS_MAX),
-    SETTING("node.parse_short", SWITCH, node_parse_short, "no"),
+    SETTING("node.parse_short", SWITCH, node_parse_short, "yes"),
     SETTING("archive.title", TEXT, archive_title, "mnemon"),
     SETTING("store.cache", SIZE, store_cache, "512 MiB", .min = UINT64_C(1) << 20, .max = UINT64_C(1) << 40),
     SETTING("search.enabled", SWITCH, search_enabled, "yes"),

@@ -77,7 +77,8 @@ def look_at(pid, secret):
                 assert secret not in memory.read(int(end, 16) - int(start_, 16)), line
 
 
-def test_pages_are_the_same_wherever_they_are_parsed(mnemon, tmp_path):
+@pytest.mark.parametrize("conf", ["", "parse_short = no"])
+def test_pages_are_the_same_wherever_they_are_parsed(mnemon, tmp_path, conf):
     here = start(mnemon, tmp_path / "here", "parsers = 0")
     try:
         expected = answers(here)
@@ -85,7 +86,7 @@ def test_pages_are_the_same_wherever_they_are_parsed(mnemon, tmp_path):
     finally:
         here.stop()
     assert b"/web/" + TIME.encode() in expected["/large.html", "mp_"][2]
-    node = start(mnemon, tmp_path / "away", "parse_short = yes")
+    node = start(mnemon, tmp_path / "away", conf)
     try:
         found = answers(node)
         key = re.compile(rb'replay\.js[^"]*')
@@ -94,7 +95,7 @@ def test_pages_are_the_same_wherever_they_are_parsed(mnemon, tmp_path):
             assert key.sub(b"", found[name][2]) == key.sub(b"", expected[name][2]), name
         parsers = parsers_of(node)
         token = (tmp_path / "away" / "data" / "token").read_bytes().strip()
-        assert len(parsers) >= 2 and len(token) > 16
+        assert len(parsers) >= (1 if conf else 2) and len(token) > 16  # of the long group, and of the short one
         for pid in parsers:
             look_at(pid, token)
         for pid in parsers:
@@ -102,6 +103,33 @@ def test_pages_are_the_same_wherever_they_are_parsed(mnemon, tmp_path):
         wait_for(lambda: counts(node)["ended"] == len(parsers))
         assert {name: value[0] for name, value in answers(node).items()} == {name: 200 for name in expected}
         kill_while_reading(node, expected["/large.html", "mp_"][2], key)
+    finally:
+        node.stop()
+
+
+def test_a_parser_that_stands_still_holds_up_nobody_else(mnemon, tmp_path):
+    """More pages than loops wait for it, short ones: what needs no parser is answered, and they are when it has ended."""
+    node = start(mnemon, tmp_path / "node", "")
+    try:
+        page = f"/web/{TIME}mp_/{ORIGIN}/small.html"
+        raw = f"/web/{TIME}id_/{ORIGIN}/style.css"
+        assert node.get(page).status == 200
+        short = parsers_of(node)
+        for pid in short:
+            os.kill(pid, signal.SIGSTOP)
+        found = []
+        readers = [threading.Thread(target=lambda: found.append(node.get(page))) for _ in range(24)]
+        for reader in readers:
+            reader.start()
+        for _ in range(50):
+            assert node.get(raw).status == 200
+        assert len(found) < len(readers)  # it still stands still
+        for pid in short:
+            os.kill(pid, signal.SIGKILL)
+        for reader in readers:
+            reader.join()
+        assert [answer.status for answer in found] == [200] * len(readers)
+        assert None in {answer["X-Mnemon-Unparsed"] for answer in found}  # only what had begun is lost
     finally:
         node.stop()
 

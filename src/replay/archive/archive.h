@@ -33,7 +33,7 @@ struct archive_config {
     const char *scratch_directory; /* likewise; for what is large */
     const struct clock *clock;     /* likewise; NULL: the system's */
     struct parsers *parsers;       /* likewise; NULL: documents are parsed in the thread that wants it */
-    bool parses_short;             /* by them also what takes less time than to hand it over */
+    bool parses_short;             /* by them also what is short, while its loop goes on */
 };
 
 struct archive *archive_new(const struct archive_config *config); /* NULL: out of memory */

@@ -137,6 +137,9 @@ static void wayback_refuse_error(struct wayback *wayback, enum err err, const st
     const char *text = err_detail_text(detail, err);
     const struct absent *absent = archive_reader_absent(wayback->reader);
     char reason[ABSENT_TEXT_SIZE_MAX + 64];
+    if (wayback->is_put_off) {
+        return; /* a worker will see */
+    }
     switch (err) {
     case ERR_NOT_FOUND:
         wayback_answer_missing(wayback,
@@ -476,33 +479,57 @@ static void wayback_dispatch(struct wayback *wayback) {
     }
 }
 
-static void wayback_answer(struct http_request *request) {
-    struct replay *replay = http_request_context(request);
-    struct wayback wayback = {.replay = replay, .request = request};
-    if (!http_request_is_on_worker(request) && !instance_is_here(archive_instance(replay->archive))) {
-        http_request_put_off(request); /* other nodes may have to be asked */
-        return;
+/* It is answered, or put off. */
+static void wayback_end(struct wayback *wayback) {
+    struct http_request *request = wayback->request;
+    bool is_put_off = wayback->is_put_off;
+    http_request_set_state(request, NULL);
+    wayback_end_work(wayback);
+    if (!wayback->keeps_reader) {
+        scratch_clear(&wayback->kit->output); /* whatever became of it, its file goes now */
+        archive_reader_end(wayback->reader);
     }
-    wayback.reader = archive_reader_begin(replay->archive);
-    if (wayback.reader == NULL) {
-        http_answer_error(request, ERR_MEMORY, NULL);
-        return;
-    }
-    wayback.kit = kit_of(replay->archive, wayback.reader);
-    if (wayback.kit == NULL) {
-        http_answer_error(request, ERR_MEMORY, NULL);
-    } else {
-        wayback_dispatch(&wayback);
-    }
-    wayback_end_work(&wayback);
-    if (!wayback.keeps_reader) {
-        if (wayback.kit != NULL) {
-            scratch_clear(&wayback.kit->output); /* whatever became of it, its file goes now */
-        }
-        archive_reader_end(wayback.reader);
-    }
-    if (wayback.is_put_off) {
+    if (is_put_off) {
         http_request_put_off(request);
+    }
+}
+
+static void wayback_begin(struct http_request *request) {
+    struct replay *replay = http_request_context(request);
+    struct archive_reader *reader = archive_reader_begin(replay->archive);
+    struct wayback_kit *kit = reader != NULL ? kit_of(replay->archive, reader) : NULL;
+    if (kit == NULL) {
+        archive_reader_end(reader);
+        http_answer_error(request, ERR_MEMORY, NULL);
+        return;
+    }
+    struct wayback *wayback = &kit->wayback;
+    *wayback = (struct wayback){.replay = replay, .request = request, .reader = reader, .kit = kit};
+    wayback_dispatch(wayback);
+    if (wayback->is_awaited) {
+        struct http_errand errand = {
+            .is_back = wayback_is_parsed, .await = wayback_await_parsed, .context = wayback};
+        http_request_set_state(request, wayback);
+        http_request_await(request, &errand);
+        return;
+    }
+    wayback_end(wayback);
+}
+
+static void wayback_answer(struct http_request *request) {
+    const struct replay *replay = http_request_context(request);
+    struct wayback *wayback = http_request_state(request);
+    if (wayback != NULL) { /* it was away to be parsed */
+        struct err_detail detail = {0};
+        enum err err = wayback_serve_parsed(wayback, &detail);
+        if (err != ERR_OK) {
+            wayback_refuse_error(wayback, err, &detail);
+        }
+        wayback_end(wayback);
+    } else if (!http_request_is_on_worker(request) && !instance_is_here(archive_instance(replay->archive))) {
+        http_request_put_off(request); /* other nodes may have to be asked */
+    } else {
+        wayback_begin(request);
     }
 }
 

@@ -73,9 +73,8 @@ static enum err parse_count_work(void *context, uint64_t size) {
     return wayback_work(context, size);
 }
 
-enum err wayback_parse(struct wayback *wayback, const struct parse_kind *kind, uint64_t out_size_max) {
+static void parse_prepare(struct wayback *wayback, const struct parse_kind *kind, uint64_t out_size_max) {
     struct wayback_kit *kit = wayback->kit;
-    bool is_long = http_request_is_on_worker(wayback->request);
     scratch_clear(&kit->output);
     kit->job.kind = kind;
     kit->job.params = buf_bytes(&kit->params);
@@ -84,7 +83,41 @@ enum err wayback_parse(struct wayback *wayback, const struct parse_kind *kind, u
     kit->job.put = parse_put_output;
     kit->job.work = parse_count_work;
     kit->job.context = wayback;
-    return parse_run(is_long ? &kit->long_seat : &kit->short_seat, &kit->job);
+}
+
+/* Is it on a loop, which does not wait for parsers? */
+static bool parse_is_aside(const struct wayback *wayback) {
+    return wayback->kit->short_seat.parsers != NULL && !http_request_is_on_worker(wayback->request);
+}
+
+enum err wayback_parse(struct wayback *wayback, const struct parse_kind *kind, uint64_t out_size_max) {
+    struct wayback_kit *kit = wayback->kit;
+    if (parse_is_aside(wayback)) {
+        return wayback_put_off(wayback); /* seldom: of what is rewritten, wayback_parse_aside() has it done */
+    }
+    parse_prepare(wayback, kind, out_size_max);
+    return parse_run(http_request_is_on_worker(wayback->request) ? &kit->long_seat : &kit->short_seat,
+                     &kit->job);
+}
+
+bool wayback_parse_aside(struct wayback *wayback, const struct parse_kind *kind, uint64_t out_size_max) {
+    if (!parse_is_aside(wayback) || !http_request_may_await(wayback->request)) {
+        return false;
+    }
+    parse_prepare(wayback, kind, out_size_max);
+    parse_set_out(&wayback->kit->short_seat, &wayback->kit->job);
+    wayback->is_awaited = true;
+    return true;
+}
+
+bool wayback_is_parsed(void *context) {
+    struct wayback *wayback = context;
+    return parse_go_on(&wayback->kit->short_seat, &wayback->kit->job, &wayback->parsed);
+}
+
+void wayback_await_parsed(void *context, uint32_t timeout_us) {
+    struct wayback *wayback = context;
+    parse_await_for(&wayback->kit->short_seat, &wayback->kit->job, timeout_us);
 }
 
 /* ---- sending it ---- */

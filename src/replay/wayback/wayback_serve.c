@@ -94,7 +94,7 @@ static void format_rewritten_type(const char *charset, const struct mime_type *t
 
 void wayback_send_output(struct wayback *wayback, unsigned status, const char *type) {
     struct scratch *output = &wayback->kit->output;
-    if (!scratch_is_in_memory(output)) {
+    if (!scratch_is_in_memory(output) || wayback->is_awaited) { /* it came in one piece: no need to copy it */
         http_answer_scratch(wayback->request, status, type, output);
         return;
     }
@@ -137,14 +137,9 @@ static enum err serve_make_params(struct wayback *wayback) {
     return kit->insert.err != ERR_OK ? kit->insert.err : parse_page_params(&kit->params, &params);
 }
 
-/* Have it rewritten. ERR_LIMIT, ERR_UNSUPPORTED, parse_is_lost(): it is sent as it is stored. */
-static enum err serve_parse(struct wayback *wayback, struct parse_page_note *ret_note) {
-    struct wayback_kit *kit = wayback->kit;
-    enum err err = serve_make_params(wayback);
-    if (err != ERR_OK) {
-        return err;
-    }
-    err = wayback_parse(wayback, &parse_page, WAYBACK_REWRITTEN_SIZE_MAX);
+/* What it came to. ERR_LIMIT, ERR_UNSUPPORTED, parse_is_lost(): it is sent as it is stored. */
+static enum err serve_read_note(struct wayback *wayback, enum err err, struct parse_page_note *ret_note) {
+    const struct wayback_kit *kit = wayback->kit;
     bool has_note = parse_page_read_note(bytes_of(kit->job.note, kit->job.note_size), ret_note);
     if (has_note && err != ERR_OK) {
         wayback->undecoded = ret_note->undecoded;
@@ -230,17 +225,15 @@ static void serve_say_lost(struct wayback *wayback) {
     http_add_header(wayback->request, "Cache-Control", "no-store");
 }
 
-static enum err serve_document(struct wayback *wayback, struct err_detail *detail) {
-    wayback->stated = wayback_type_stated(wayback->record.content_type);
-    unsigned status = status_of(&wayback->record);
-    struct parse_page_note note = {.format = REWRITE_AS_IS};
-    enum err err = serve_is_parsed(wayback, status) ? serve_parse(wayback, &note) : ERR_OK;
-    bool is_page = note.format == REWRITE_HTML || mime_type_is(&wayback->stated, "application/xhtml+xml");
+/* Rewritten, if `err` and the note say so; or else as it is stored. */
+static enum err serve_as_parsed(struct wayback *wayback, unsigned status, enum err err,
+                                const struct parse_page_note *note, struct err_detail *detail) {
+    bool is_page = note->format == REWRITE_HTML || mime_type_is(&wayback->stated, "application/xhtml+xml");
     if (err == ERR_OK && wayback->is_top && wayback->path->modifier.size == 0 && is_page) {
         return wayback_answer_frame(wayback);
     }
-    if (err == ERR_OK && note.is_rewritten) {
-        return serve_rewritten(wayback, &note, status);
+    if (err == ERR_OK && note->is_rewritten) {
+        return serve_rewritten(wayback, note, status);
     }
     if (err == ERR_BUSY || err == ERR_CANCELLED) {
         return err_set(detail, ERR_BUSY, "too many large documents are being sent at the moment");
@@ -253,6 +246,30 @@ static enum err serve_document(struct wayback *wayback, struct err_detail *detai
         err = ERR_OK;
     }
     return err == ERR_OK ? serve_stored(wayback, status, detail) : err;
+}
+
+static enum err serve_document(struct wayback *wayback, struct err_detail *detail) {
+    wayback->stated = wayback_type_stated(wayback->record.content_type);
+    unsigned status = status_of(&wayback->record);
+    struct parse_page_note note = {.format = REWRITE_AS_IS};
+    if (!serve_is_parsed(wayback, status)) {
+        return serve_as_parsed(wayback, status, ERR_OK, &note, detail);
+    }
+    enum err err = serve_make_params(wayback);
+    if (err == ERR_OK && wayback_parse_aside(wayback, &parse_page, WAYBACK_REWRITTEN_SIZE_MAX)) {
+        return ERR_OK; /* wayback_serve_parsed() goes on with it */
+    }
+    if (err == ERR_OK) {
+        err = wayback_parse(wayback, &parse_page, WAYBACK_REWRITTEN_SIZE_MAX);
+        err = serve_read_note(wayback, err, &note);
+    }
+    return serve_as_parsed(wayback, status, err, &note, detail);
+}
+
+enum err wayback_serve_parsed(struct wayback *wayback, struct err_detail *detail) {
+    struct parse_page_note note = {.format = REWRITE_AS_IS};
+    enum err err = serve_read_note(wayback, wayback->parsed, &note);
+    return serve_as_parsed(wayback, status_of(&wayback->record), err, &note, detail);
 }
 
 /* Past all that would lead here again, best to the URL that it leads to. ERR_NOT_FOUND: there is nothing

@@ -35,22 +35,7 @@ static const uint64_t WAYBACK_REWRITTEN_SIZE_MAX = 256 << 20;
 /* Above this, documents are not decoded but sent as they are stored. */
 static const uint64_t WAYBACK_DECODE_SIZE_MAX = 512 << 20;
 
-/* What requests use one after the other; it goes with a reader through the archive's pool. */
-struct wayback_kit {
-    struct archive_reader *reader;
-    struct wayback_path path;
-    struct archive *archive;
-    struct parse_seat short_seat; /* for what is answered on the connection's loop */
-    struct parse_seat long_seat;  /* on a worker */
-    struct parse_job job;
-    struct buf params;     /* of the job */
-    struct url url;        /* of the capture */
-    struct url target;     /* of a redirect */
-    struct buf text;       /* the value of the header that is being made */
-    struct buf insert;     /* put into HTML */
-    struct scratch output; /* rewritten or decoded */
-    struct bytes streamed; /* what is sent while the reader is kept for it */
-};
+struct wayback_kit;
 
 struct wayback {
     struct replay *replay;
@@ -72,8 +57,28 @@ struct wayback {
     uint64_t work_size;          /* decoded and rewritten so far */
     bool has_place;              /* in the archive's turnstile */
     bool is_put_off;             /* it takes a worker; see wayback_put_off() */
+    bool is_awaited;             /* kit->job is away, and the loop goes on: see wayback_parse_aside() */
+    enum err parsed;             /* what kit->job came to */
     struct err_detail undecoded; /* why the document is sent as it is stored */
     struct mime_type stated;     /* its type, as the server said it */
+};
+
+/* What requests use one after the other; it goes with a reader through the archive's pool. */
+struct wayback_kit {
+    struct wayback wayback; /* the request that has it now */
+    struct archive_reader *reader;
+    struct wayback_path path;
+    struct archive *archive;
+    struct parse_seat short_seat; /* for what is answered on the connection's loop */
+    struct parse_seat long_seat;  /* on a worker */
+    struct parse_job job;
+    struct buf params;     /* of the job */
+    struct url url;        /* of the capture */
+    struct url target;     /* of a redirect */
+    struct buf text;       /* the value of the header that is being made */
+    struct buf insert;     /* put into HTML */
+    struct scratch output; /* rewritten or decoded */
+    struct bytes streamed; /* what is sent while the reader is kept for it */
 };
 
 /* ---- wayback.c ---- */
@@ -92,6 +97,9 @@ bool wayback_is_page(const struct wayback_path *path);
 
 /* Answer with the capture. ERR_…: nothing was answered. */
 enum err wayback_serve(struct wayback *wayback, struct err_detail *detail) MUST_CHECK;
+
+/* What kit->job came to, after wayback_serve() has left with is_awaited. Likewise. */
+enum err wayback_serve_parsed(struct wayback *wayback, struct err_detail *detail) MUST_CHECK;
 
 /* Answer with what is in kit->output. */
 void wayback_send_output(struct wayback *wayback, unsigned status, const char *type);
@@ -135,6 +143,16 @@ struct bytes wayback_coding_head(const struct archive_record *record, struct buf
  */
 enum err wayback_parse(struct wayback *wayback, const struct parse_kind *kind,
                        uint64_t out_size_max) MUST_CHECK;
+
+/*
+ * The same on a loop that goes on meanwhile, if parsers have short documents, too. False: then
+ * wayback_parse() has it done here.
+ */
+bool wayback_parse_aside(struct wayback *wayback, const struct parse_kind *kind, uint64_t out_size_max);
+
+/* For the loop, with the wayback as context: http_request_await(). */
+bool wayback_is_parsed(void *context);
+void wayback_await_parsed(void *context, uint32_t timeout_us);
 
 /* Answer with the document without its encodings, or nothing was answered: as above. */
 enum err wayback_send_decoded(struct wayback *wayback, unsigned status, const char *type,
