@@ -47,6 +47,17 @@ static void follower_run(struct follower *follower) {
     }
 }
 
+/* The name that RocksDB gives a database when it makes it: another one if the set was emptied. */
+static const char *identity_of(struct fixture *fixture, char out[64]) {
+    char path[SCRATCH_PATH_SIZE];
+    FILE *file = fopen(scratch_path(fixture->root, "keys/IDENTITY", path), "r");
+    assert_non_null(file);
+    out[fread(out, 1, 63, file)] = '\0';
+    fclose(file);
+    assert_true(strlen(out) > 30);
+    return out;
+}
+
 /* What the walk over all captures of the instance gives, as one sum. */
 static struct ringkey_sum expected_sum(struct fixture *fixture, struct keyset *keyset) {
     struct ringkey_sum all = {0};
@@ -92,6 +103,9 @@ static struct stored store(struct fixture *fixture, unsigned n) {
 static void every_capture_is_in_it(void **state) {
     struct fixture *fixture = *state;
     struct follower follower = follower_open(fixture, POSITION_BY_URL);
+    char before[64];
+    char after[64];
+    identity_of(fixture, before);
     follower_run(&follower);
     expect_equal(fixture, follower.keyset, 0);
     for (unsigned n = 0; n < 200; n++) {
@@ -104,6 +118,7 @@ static void every_capture_is_in_it(void **state) {
     fixture_capture(fixture, "http://example.org/again", 2, "the body of 1", INSTANCE_VOLUME_ANY);
     follower_run(&follower);
     expect_equal(fixture, follower.keyset, 202); /* revisits are captures */
+    assert_string_equal(identity_of(fixture, after), before);
     follower_close(&follower);
 }
 
@@ -208,6 +223,9 @@ static void what_was_removed_before_never_comes(void **state) {
 static void a_removed_capture_leaves_it_alone(void **state) {
     struct fixture *fixture = *state;
     struct follower follower = follower_open(fixture, POSITION_BY_URL);
+    char before[64];
+    char after[64];
+    identity_of(fixture, before);
     struct stored stored = fixture_capture(fixture, "http://example.org/a", 1, "page", 3);
     fixture_capture(fixture, "http://example.org/b", 1, "page", 3);
     fixture_capture(fixture, "http://example.org/c", 1, "page", 3);
@@ -233,7 +251,9 @@ static void a_removed_capture_leaves_it_alone(void **state) {
     fixture_capture(fixture, "http://example.org/b", 1, "page", 3);
     follower_run(&follower);
     expect_equal(fixture, follower.keyset, 2); /* it may come again */
+    assert_string_equal(identity_of(fixture, after), before);
     assert_int_equal(keyset_clear(follower.keyset, NULL), ERR_OK);
+    assert_string_not_equal(identity_of(fixture, after), before);
     follower_close(&follower);
     follower = follower_open(fixture, POSITION_BY_URL);
     follower_run(&follower);
@@ -269,6 +289,9 @@ static void goes_on_after_a_crash(void **state) {
 static void an_index_that_was_made_again_changes_nothing(void **state) {
     struct fixture *fixture = *state;
     struct follower follower = follower_open(fixture, POSITION_BY_URL);
+    char before[64];
+    char after[64];
+    identity_of(fixture, before);
     for (unsigned n = 0; n < 30; n++) {
         store(fixture, n);
     }
@@ -281,6 +304,7 @@ static void an_index_that_was_made_again_changes_nothing(void **state) {
     store(fixture, 30);
     follower_run(&follower);
     expect_equal(fixture, follower.keyset, 31);
+    assert_string_equal(identity_of(fixture, after), before);
     follower_close(&follower);
 }
 
@@ -293,6 +317,9 @@ static void another_archive_is_read_from_its_start(void **state) {
     static const uint16_t volumes[] = {3, 9};
     for (size_t i = 0; i < 2; i++) {
         struct follower follower = follower_open(fixture, POSITION_BY_URL);
+        char before[64];
+        char after[64];
+        identity_of(fixture, before);
         struct index_position far = {.segment = 1000, .offset = 5};
         struct capture stale = {.surt = BYTES("org,stale)/")};
         keyset_set_position(follower.keyset, volumes[i], &far);
@@ -300,6 +327,7 @@ static void another_archive_is_read_from_its_start(void **state) {
         assert_int_equal(keyset_commit(follower.keyset, NULL), ERR_OK);
         follower_run(&follower);
         expect_equal(fixture, follower.keyset, 30);
+        assert_string_not_equal(identity_of(fixture, after), before);
         follower_close(&follower);
     }
 }

@@ -416,6 +416,19 @@ static void what_was_committed_survives_the_process(void **state) {
     keyset_close(keyset);
 }
 
+/* The name that RocksDB gives a database when it makes it: another one if the set was emptied. */
+static const char *identity_of(void *root, const char *name, char out[64]) {
+    char directory[SCRATCH_PATH_SIZE];
+    char path[2 * SCRATCH_PATH_SIZE];
+    snprintf(path, sizeof path, "%s/IDENTITY", scratch_path(root, name, directory));
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    out[fread(out, 1, 63, file)] = '\0';
+    fclose(file);
+    assert_true(strlen(out) > 30);
+    return out;
+}
+
 static void fill_and_close(void *root, const char *name) {
     struct keyset *keyset = open_set(root, name, POSITION_BY_URL);
     for (size_t n = 0; n < 1000; n++) {
@@ -439,7 +452,13 @@ static void expect_empty(struct keyset *keyset) {
 
 static void another_mapping_empties_it(void **state) {
     fill_and_close(*state, "mapping");
+    char before[64];
+    char after[64];
+    identity_of(*state, "mapping", before);
     expect_empty(open_set(*state, "mapping", POSITION_BY_HOST));
+    assert_string_not_equal(identity_of(*state, "mapping", after), before);
+    keyset_close(open_set(*state, "mapping", POSITION_BY_HOST)); /* once is enough */
+    assert_string_equal(identity_of(*state, "mapping", before), after);
 }
 
 static void damage_empties_it(void **state) {
@@ -457,7 +476,11 @@ static void damage_empties_it(void **state) {
         }
     }
     closedir(directory);
+    char before[64];
+    char after[64];
+    identity_of(*state, "damage", before);
     expect_empty(open_set(*state, "damage", POSITION_BY_URL));
+    assert_string_not_equal(identity_of(*state, "damage", after), before);
 }
 
 /* ---- sums that are stored ---- */

@@ -4,7 +4,7 @@
 
 #include "ring-street.h"
 
-enum { LIST_SIZE = 4, PATIENCE_S = 90 };
+enum { LIST_SIZE = 4, PATIENCE_S = 90, COPIES = 3 };
 
 static struct address v4(uint8_t last, uint16_t port) {
     return address_ipv4(192, 0, 2, last, port);
@@ -228,6 +228,45 @@ static double share_of(struct ring_id from, struct ring_id to) {
     return (double)ring_id_distance(from, to).high / 18446744073709551616.0;
 }
 
+/* Is the key one of those that a place of the house knows to be among its own and those it holds? */
+static bool house_holds(const struct street_house *house, struct ring_id key, bool *ret_knows) {
+    bool holds = false;
+    for (uint8_t i = 0; i < ring_vnodes_count(house->ring); i++) {
+        struct ring_id from;
+        struct ring_id to;
+        if (!ring_held_arc(house->ring, i, COPIES, &from, &to)) {
+            *ret_knows = false;
+        } else {
+            holds = holds || ring_id_is_owned(from, key, to);
+        }
+    }
+    return holds;
+}
+
+/* Each key is held by so many nodes as there are copies, and these are the first behind it. */
+static void assert_holders_are_distinct(const struct street *street, const struct street_map *map) {
+    struct prng prng;
+    prng_init(&prng, 5);
+    for (unsigned k = 0; k < 200; k++) {
+        struct ring_id key = {prng_u64(&prng), prng_u64(&prng)};
+        bool are_holders[STREET_HOUSES_MAX] = {false};
+        uint32_t first = 0;
+        while (first < map->count && ring_id_compare(map->vnodes[first].vnode->id, key) < 0) {
+            first++;
+        }
+        for (uint32_t i = 0, count = 0; i < map->count && count < COPIES; i++) {
+            uint32_t house = map->vnodes[(first + i) % map->count].house;
+            count += !are_holders[house];
+            are_holders[house] = true;
+        }
+        for (uint32_t i = 0; i < street->count; i++) {
+            bool knows = true;
+            bool holds = house_holds(&street->houses[i], key, &knows);
+            assert_true(holds == are_holders[i] || (!knows && !holds));
+        }
+    }
+}
+
 /* The root of the mean square of (share - mean) / mean. */
 static double spread_of(const double *shares, uint32_t count) {
     double sum = 0;
@@ -247,6 +286,7 @@ static void many_vnodes_spread_the_load(void **state) {
         double sum = 0;
         begin(&street, 7, 12, many == 1 ? 8 : 1);
         assert_true(street_draw(&street, &map));
+        assert_holders_are_distinct(&street, &map);
         for (uint32_t i = 0; i < map.count; i++) {
             const struct street_vnode *here = &map.vnodes[i];
             double share = share_of(ring_predecessor(here->ring, here->number)->id, here->vnode->id);

@@ -8,11 +8,13 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "await.h"
 #include "base/prng.h"
 #include "store/index/index_cursor.h"
 #include "store/volume/compact.h"
 #include "store/volume/segment.h"
 #include "store/volume/verify.h"
+#include "store/volume/volume_state.h"
 #include "volume-fixture.h"
 
 #define HEAD "HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n"
@@ -194,6 +196,93 @@ static void a_capture_is_removed_once_however_often_it_is_asked(void **state) {
     assert_int_equal(captures_of(fixture, NULL, -1), 0);
     compact(fixture);
     compact(fixture); /* of what removed them too */
+    assert_true(stored_size(fixture) < BODY_SIZE);
+}
+
+/* ---- by several at once ---- */
+
+enum { REMOVERS_COUNT = 3 };
+
+struct remover {
+    struct volume_writer *writer;
+    const struct capture *capture; /* NULL: stores another one */
+    pthread_t thread;
+    enum err err;
+};
+
+static void *remover_run(void *context) {
+    struct remover *remover = context;
+    struct document document = document_of("http://c.example/", 3, 0);
+    remover->err = remover->capture != NULL
+                       ? volume_remove_capture(remover->writer, remover->capture, NULL)
+                       : volume_put(remover->writer, &document, STORE_REGULAR, &(struct stored){0}, NULL);
+    return NULL;
+}
+
+static void remover_start(struct fixture *fixture, struct remover *remover, const struct capture *capture) {
+    *remover = (struct remover){.writer = volume_writer_new(fixture->volume), .capture = capture};
+    assert_non_null(remover->writer);
+    assert_int_equal(pthread_create(&remover->thread, NULL, remover_run, remover), 0);
+}
+
+static enum err remover_join(struct remover *remover) {
+    pthread_join(remover->thread, NULL);
+    volume_writer_free(remover->writer);
+    return remover->err;
+}
+
+/* Items that writers wait for, and those of them that the committer has not taken yet. */
+static bool has_items(struct volume *volume, size_t count, size_t queued_count) {
+    pthread_mutex_lock(&volume->lock);
+    size_t queued = 0;
+    for (const struct volume_item *item = volume->queue_first; item != NULL; item = item->next) {
+        queued++;
+    }
+    bool has = volume->items_taken_count == count && queued == queued_count;
+    pthread_mutex_unlock(&volume->lock);
+    return has;
+}
+
+/* The committer is held up by another capture until all removals of this one wait: they are one group. */
+static void remove_in_one_group(struct fixture *fixture, const struct capture *capture) {
+    struct remover first;
+    struct remover removers[REMOVERS_COUNT];
+    unsigned removed_count = 0;
+    pthread_mutex_lock(&fixture->volume->ledger_lock);
+    remover_start(fixture, &first, NULL);
+    await_that(has_items(fixture->volume, 1, 0));
+    for (size_t i = 0; i < REMOVERS_COUNT; i++) {
+        remover_start(fixture, &removers[i], capture);
+    }
+    await_that(has_items(fixture->volume, 1 + REMOVERS_COUNT, REMOVERS_COUNT));
+    pthread_mutex_unlock(&fixture->volume->ledger_lock);
+    assert_int_equal(remover_join(&first), ERR_OK);
+    for (size_t i = 0; i < REMOVERS_COUNT; i++) {
+        enum err err = remover_join(&removers[i]);
+        assert_true(err == ERR_OK || err == ERR_NOT_FOUND);
+        removed_count += err == ERR_OK;
+    }
+    assert_true(removed_count > 0);
+}
+
+/* Each of them found the capture; the others of the document are not counted away with it. */
+static void a_capture_that_several_remove_in_one_commit_is_removed_once(void **state) {
+    struct fixture *fixture = *state;
+    struct stored stored = put_capture(fixture, "http://a.example/", 1, 0);
+    put_capture(fixture, "http://b.example/", 2, 0);
+    assert_int_equal(each_capture(fixture, "http://a.example/", 1, remove_in_one_group), 1);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(captures_of(fixture, "http://a.example/", 1), 0);
+        assert_int_equal(captures_of(fixture, NULL, -1), 2);
+        expect(fixture, &stored.key, body_of(0));
+        expect_sound(fixture);
+        rebuild(fixture);
+    }
+    remove_capture(fixture, "http://b.example/", 2);
+    expect(fixture, &stored.key, body_of(0));
+    remove_capture(fixture, "http://c.example/", 3);
+    expect_gone(fixture, &stored.key);
+    compact(fixture);
     assert_true(stored_size(fixture) < BODY_SIZE);
 }
 
@@ -737,6 +826,7 @@ int main(void) {
         TEST(the_bytes_of_a_removed_revisit_come_back),
         TEST(what_was_removed_may_be_stored_again),
         TEST(a_capture_is_removed_once_however_often_it_is_asked),
+        TEST(a_capture_that_several_remove_in_one_commit_is_removed_once),
         TEST(a_damaged_document_is_replaced_for_good),
         TEST(a_damaged_revisit_is_replaced_by_a_revisit),
         TEST(a_document_whose_own_capture_is_gone_is_replaced_for_the_others),
