@@ -352,32 +352,23 @@ static mode_t mode_of(int flags, va_list arguments) {
     return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
 }
 
-#define OPEN_FUNCTION(name)                                              \
-    int name(const char *path, int flags, ...) {                         \
+/* parameters: before the flags; passed: the same, as they go on. */
+#define OPEN_FUNCTION(name, parameters, passed)                          \
+    int name(EACH parameters, int flags, ...) {                          \
         REAL(name)                                                       \
         va_list arguments;                                               \
         va_start(arguments, flags);                                      \
         mode_t mode = mode_of(flags, arguments);                         \
         va_end(arguments);                                               \
         FAIL(OPEN, (flags & O_CREAT) != 0 ? "open-create" : "open", -1); \
-        return real_##name(path, flags, mode);                           \
+        return real_##name(EACH passed, flags, mode);                    \
     }
 
-#define OPENAT_FUNCTION(name)                                            \
-    int name(int directory, const char *path, int flags, ...) {          \
-        REAL(name)                                                       \
-        va_list arguments;                                               \
-        va_start(arguments, flags);                                      \
-        mode_t mode = mode_of(flags, arguments);                         \
-        va_end(arguments);                                               \
-        FAIL(OPEN, (flags & O_CREAT) != 0 ? "open-create" : "open", -1); \
-        return real_##name(directory, path, flags, mode);                \
-    }
-
-OPEN_FUNCTION(open)
-OPEN_FUNCTION(open64)
-OPENAT_FUNCTION(openat)
-OPENAT_FUNCTION(openat64)
+#define EACH(...) __VA_ARGS__
+OPEN_FUNCTION(open, (const char *path), (path))
+OPEN_FUNCTION(open64, (const char *path), (path))
+OPEN_FUNCTION(openat, (int directory, const char *path), (directory, path))
+OPEN_FUNCTION(openat64, (int directory, const char *path), (directory, path))
 
 FILE *fopen(const char *path, const char *mode) {
     REAL(fopen)

@@ -5,20 +5,23 @@ import re
 import shutil
 import signal
 import threading
-import time
 import urllib.parse
 
 import injector
 from injections import (
-    SCENARIOS, Broken, Result, answer, await_end, captures_of, check_end, check_reason, check_sound, expect, put_site,
-    record, stacks_of, tiny_warc,
+    SCENARIOS, Broken, Result, SiteScenario, await_end, captures_of, check_end, check_reason, check_sound, expect, stacks_of,
+    tiny_warc,
 )
-from webserver import Site
+from waiting import wait_for
 
 START_S = 60
 ANSWER_S = 45  # a request that fails must do so some day
 CRAWL_S = 20
 QUIET = -1  # no answer: the connection was closed, which is an answer to those who are told that there was a failure
+
+
+class Late(Broken):
+    """Answers come, but not the one that is waited for."""
 
 
 def read_requests(page):
@@ -60,15 +63,21 @@ class Node:
             table, "serve", "--data", data, "--http", "0", "--allow-private", out=out
         )
         self.port = None
-        end = time.monotonic() + START_S
-        while self.port is None and self.process.poll() is None:
-            found = re.search(r"at http://[0-9.]+:(\d+)$", (out.parent / f"{out.name}.out").read_text(), re.MULTILINE)
-            self.port = int(found.group(1)) if found else None
-            if time.monotonic() > end:
-                stacks = stacks_of(self.process.pid)
-                self.kill()
-                raise Broken("does not begin to serve\n" + stacks)
-            time.sleep(0.01)
+        try:
+            wait_for(self.has_begun_or_ended, self.say_stacks, START_S, 0.01, Broken)
+        except Broken:
+            self.kill()
+            raise
+
+    def has_begun_or_ended(self):
+        ended = self.process.poll() is not None  # before the look: what it said last is there then
+        said = (self.out.parent / f"{self.out.name}.out").read_text()
+        found = re.search(r"at http://[0-9.]+:(\d+)$", said, re.MULTILINE)
+        self.port = int(found.group(1)) if found and not ended else None
+        return ended or self.port is not None
+
+    def say_stacks(self):
+        return "does not begin to serve\n" + stacks_of(self.process.pid)
 
     def kill(self):
         self.process.kill()
@@ -110,41 +119,31 @@ class Node:
         return self.result()
 
 
-class Serve:
+class Serve(SiteScenario):
     """A whole life: start, requests, a job that is added and crawled, a page that is saved, stop."""
 
     name = "serve"
 
     def __init__(self, runner, scratch):
-        self.runner = runner
-        scratch.mkdir(parents=True)
-        self.site = Site(is_fast=True)
-        put_site(self.site)
-        self.start = scratch / "start"
-        warc = scratch / "tiny.warc"
-        warc.write_bytes(b"".join(tiny_warc()))
-        done = runner.plain("import", "--quiet", "--data", self.start, warc)
-        assert done.returncode == 0, done.stderr
+        super().__init__(runner, scratch)
         self.kept = captures_of(runner, self.start)
         self.reads = read_requests("http://example.org/")
 
-    def close(self):
-        self.site.close()
+    def prepare(self):
+        warc = self.start.with_name("tiny.warc")
+        warc.write_bytes(b"".join(tiny_warc()))
+        self.must("import", "--quiet", "--data", self.start, warc)
 
     def open_node(self, table, place):
-        data = place / "data"
-        shutil.copytree(self.start, data)
-        return Node(self.runner, table, data, place / "run")
+        return Node(self.runner, table, self.copy(place / "data"), place / "run")
 
     # ---- what is asked ----
 
     def read_all(self, node, is_clean, skips_search):
         for path, wanted in self.reads:
             status, body = node.ask(path)
-            end = time.monotonic() + CRAWL_S
-            while is_clean and status == 503 and time.monotonic() < end:
-                time.sleep(0.05)  # what is counted or read in the background is tried again
-                status, body = node.ask(path)
+            if is_clean and status == 503:  # what is counted or read in the background is tried again
+                status, body = self.ask_until(node, path, lambda now, _: now != 503, CRAWL_S)
             if skips_search and "search" in path:
                 continue  # it is read again in the background
             good = status == wanted if is_clean else status in (wanted, QUIET, 404) or status >= 500
@@ -178,15 +177,28 @@ class Serve:
             expect(status == 200 or (not is_clean and (status == QUIET or status >= 500)),
                    "what was saved is not there:", status, body[:300])  # fmt: skip
 
+    @staticmethod
+    def ask_until(node, path, condition, patience_s):
+        """The answer once it is as it should be: condition(status, body)."""
+        last = None
+
+        def is_answered():
+            nonlocal last
+            last = node.ask(path)
+            return condition(*last)
+
+        wait_for(is_answered, lambda: f"{path} does not come to an end: {last}", patience_s, 0.02, Late)
+        return last
+
     def wait(self, node, path, condition, is_clean=True):
-        end = time.monotonic() + (START_S if is_clean else CRAWL_S)
-        while time.monotonic() < end:
-            status, body = node.ask(path)
-            if status == 200 and condition(found := json.loads(body)):
-                return found
-            time.sleep(0.02)
-        expect(not is_clean, "does not come to an end:", path, status, body)
-        return None
+        try:
+            _, body = self.ask_until(node, path, lambda status, text: status == 200 and condition(json.loads(text)),
+                                     START_S if is_clean else CRAWL_S)  # fmt: skip
+        except Late:
+            if is_clean:
+                raise
+            return None
+        return json.loads(body)
 
     def ask_all(self, node, is_clean, skips_search=False):
         self.read_all(node, is_clean, skips_search)

@@ -169,15 +169,38 @@ def tiny_warc():
     ]
 
 
-class Import:
+class Scenario:
+    """What all have: an archive to start from, of which each run has a copy."""
+
+    def __init__(self, runner, scratch):
+        self.runner = runner
+        scratch.mkdir(parents=True)
+        self.start = scratch / "start"
+
+    def must(self, *arguments):
+        done = self.runner.plain(*arguments)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def prepare(self):
+        self.start.mkdir()
+
+    def copy(self, place):
+        shutil.copytree(self.start, place)
+        return place
+
+    def close(self):
+        pass
+
+
+class Import(Scenario):
     """mnemon import of a WARC file, compressed by record, and of a WACZ file with another; into a new archive."""
 
     name = "import"
     has_wacz = True
 
     def __init__(self, runner, scratch):
-        self.runner = runner
-        scratch.mkdir(parents=True)
+        super().__init__(runner, scratch)
         self.files = [scratch / "tiny.warc.gz"]
         self.files[0].write_bytes(b"".join(gzip.compress(one) for one in tiny_warc()))
         if self.has_wacz:
@@ -189,32 +212,17 @@ class Import:
             self.must("import", "--quiet", "--data", other, plain)
             self.must("export", "--data", other, "--output", scratch / "other.wacz")
             self.files.append(scratch / "other.wacz")
-        self.start = scratch / "start"
         self.prepare()
-        whole = scratch / "whole"
-        shutil.copytree(self.start, whole)
+        whole = self.copy(scratch / "whole")
         self.said = self.must(*self.command(whole)).stdout
         self.expected = captures_of(runner, whole)
         assert len(self.expected) == 4 + self.has_wacz, self.expected
-
-    def must(self, *arguments):
-        done = self.runner.plain(*arguments)
-        assert done.returncode == 0, done.stderr
-        return done
-
-    def prepare(self):
-        self.start.mkdir()
-
-    def close(self):
-        pass
 
     def command(self, data):
         return ["import", "--quiet", "--json", "--data", data, *self.files]
 
     def run(self, table, place):
-        data = place / "data"
-        shutil.copytree(self.start, data)
-        return self.runner.run(table, *self.command(data), out=place / "run")
+        return self.runner.run(table, *self.command(self.copy(place / "data")), out=place / "run")
 
     def check(self, result, place, fired):
         data = place / "data"
@@ -266,45 +274,43 @@ def put_site(site):
     site.put("/bg.gif", b"GIF89a" + b"b" * 40, kind="image/gif")
 
 
-class Archive:
+class SiteScenario(Scenario):
+    """With a web server."""
+
+    def __init__(self, runner, scratch):
+        super().__init__(runner, scratch)
+        self.site = Site(is_fast=True)
+        put_site(self.site)
+        self.prepare()
+
+    def close(self):
+        self.site.close()
+
+
+class Archive(SiteScenario):
     """mnemon archive of a small site; into a new archive."""
 
     name = "archive"
 
     def __init__(self, runner, scratch):
-        self.runner = runner
-        scratch.mkdir(parents=True)
-        self.site = Site(is_fast=True)
-        put_site(self.site)
-        self.start = scratch / "start"
-        self.prepare()
-        whole = scratch / "whole"
-        shutil.copytree(self.start, whole)
-        done = runner.plain(*self.command(whole))
-        assert done.returncode == 0, done.stderr
+        super().__init__(runner, scratch)
+        whole = self.copy(scratch / "whole")
+        done = self.must(*self.command(whole))
         self.summary = json.loads(done.stdout)
         assert self.summary["state"] == "complete", done.stdout
         self.expected = self.pages(whole)
         assert len(self.expected) == 8, self.expected
 
-    def prepare(self):
-        self.start.mkdir()
-
     def pages(self, data):
         """URLs and what they are. A revisit has the digest of what it is one of."""
         return {(url, digest) for url, time, status, digest in captures_of(self.runner, data)}
-
-    def close(self):
-        self.site.close()
 
     def command(self, data):
         options = ["--allow-private", "--delay", "0", "--json", "--quiet"]
         return ["archive", self.site.url("/"), *options, "--data", data]
 
     def run(self, table, place):
-        data = place / "data"
-        shutil.copytree(self.start, data)
-        return self.runner.run(table, *self.command(data), out=place / "run", may_wait=True)
+        return self.runner.run(table, *self.command(self.copy(place / "data")), out=place / "run", may_wait=True)
 
     def check(self, result, place, fired):
         data = place / "data"
@@ -337,8 +343,7 @@ class ArchiveAgain(Archive):
     name = "archive-again"
 
     def prepare(self):
-        done = self.runner.plain(*self.command(self.start))
-        assert done.returncode == 0, done.stderr
+        self.must(*self.command(self.start))
 
 
 SCENARIOS = {one.name: one for one in (ImportTiny, Import, ImportMore, Archive, ArchiveAgain)}

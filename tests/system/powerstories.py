@@ -267,14 +267,18 @@ class Desk:
     @staticmethod
     def await_hold(compare):
         """A node knows some things only a moment after it has started."""
-        end = time.monotonic() + SETTLE_S
-        while True:
+        failed = None
+
+        def holds():
+            nonlocal failed
             try:
-                return compare()
-            except Failed:
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.1)
+                compare()
+                return True
+            except Failed as failure:
+                failed = failure
+                return False
+
+        wait_for(holds, lambda: str(failed), SETTLE_S, error=Failed)
 
     def compare(self, node, data, values):
         ring = node.json("/api/v1/ring")
@@ -371,14 +375,21 @@ class Crawl:
             run(data, "job", "add", self.site.url("/0"), "--delay", "0")
             teller.promise("job", "runs")
             known = set()
-            while not self.is_complete(node):
+
+            def promise_pages():
                 for page in sorted(self.seen(node) - known):
                     teller.promise(f"page {page}", "seen")
                     known.add(page)
-                time.sleep(0.2)
+
+            def is_told():
+                is_complete = self.is_complete(node)
+                if not is_complete:
+                    promise_pages()
+                return is_complete
+
+            wait_for(is_told, "the crawl does not come to its end", turn_s=0.2)
             teller.promise("complete", True)
-            for page in self.seen(node) - known:
-                teller.promise(f"page {page}", "seen")
+            promise_pages()
             wait_for(lambda: node.json("/api/v1/search?q=word42")["results"], "the words are not there")
             node.stop()
         self.close()
