@@ -85,6 +85,9 @@ static void print_capture(struct buf *out, const struct node_file *node, const j
     if (ask_text(capture, "fetched_by")[0] != '\0') {
         ask_put(out, capture, "fetched by {fetched_by}\n");
     }
+    if (ask_text(capture, "imported_by")[0] != '\0') {
+        ask_put(out, capture, "imported by {imported_by}\n");
+    }
     buf_put_format(out, "see        %s", node->url);
     ask_put(out, capture, "/web/{timestamp}/{url}\n");
 }

@@ -110,6 +110,7 @@ static void import_job_done(struct import_job *job) {
     warc_reader_done(&job->warc);
     instance_session_free(job->session);
     instance_session_free(job->record_session);
+    buf_done(&job->message);
     buf_done(&job->chunks);
     buf_done(&job->to);
     buf_done(&job->from);
@@ -130,6 +131,7 @@ static enum err import_job_init(struct import_job *job, struct import *import) {
     buf_init(&job->from, 2 * URL_SIZE_MAX);
     buf_init(&job->to, 2 * URL_SIZE_MAX);
     buf_init(&job->chunks, (size_t)VOLUME_DOCUMENT_SIZE_MAX + 64);
+    buf_init(&job->message, ATTEST_MESSAGE_SIZE_MAX);
     job->session = instance_session_new(import->data.instance);
     job->record_session = instance_session_new(import->data.instance);
     enum err err = job->session == NULL || job->record_session == NULL ? ERR_MEMORY : ERR_OK;
@@ -347,6 +349,18 @@ static int import_all(struct import *import, const struct import_options *option
     return status;
 }
 
+/* The key of the node in this directory, which is made if there is none yet: it may join a ring later. */
+static void load_identity(struct import *import) {
+    struct err_detail detail = {0};
+    enum err err = identity_load(&import->identity, import->data.directory, &detail);
+    import->has_identity = err == ERR_OK;
+    if (err != ERR_OK) {
+        import_say(import, NULL, IMPORT_OFFSET_NONE,
+                   "what is imported is not signed, so other nodes will not take it from the crowd: %s",
+                   err_detail_text(&detail, err));
+    }
+}
+
 static int import_run(struct cli *cli, const void *values) {
     const struct import_options *options = values;
     struct import import = {.cli = cli, .ignores_digests = options->ignore_digests};
@@ -357,7 +371,9 @@ static int import_run(struct cli *cli, const void *values) {
     if (import.data.is_through_node) {
         priority_lower(PRIORITY_LATER); /* people read there */
     }
+    load_identity(&import);
     status = import_all(&import, options);
+    identity_done(&import.identity);
     data_close(&import.data);
     return status;
 }

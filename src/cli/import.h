@@ -32,6 +32,7 @@
 #include "base/scratch.h"
 #include "cli/data.h"
 #include "cli/progress.h"
+#include "crawl/engine/attest.h"
 #include "run/bell.h"
 #include "store/document/document_hasher.h"
 #include "store/instance/record.h"
@@ -137,6 +138,8 @@ struct import {
     size_t files_count;
     struct import_wacz *waczs;
     bool ignores_digests; /* those of WACZ files */
+    bool has_identity;    /* else nobody vouches for what is imported */
+    struct identity identity;
     pthread_mutex_t lock;
     struct bell has_left; /* somebody has left `busy` */
     struct progress progress;
@@ -174,6 +177,8 @@ struct import_job {
     struct instance_session *record_session; /* records, while a payload is in use */
     struct record record;
     struct document_sum sum; /* of what was not modified */
+    struct buf message;      /* what is signed */
+    char attest[ATTEST_TEXT_SIZE];
 };
 
 /* The directory for scratch files is borrowed. */

@@ -109,16 +109,37 @@ static enum err find_present(struct import_job *job, const struct document *docu
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
-static enum err submit_new(struct import_job *job, const struct document *document,
-                           struct err_detail *detail) {
+/*
+ * This node vouches for having imported it. A signature of the node that fetched it, if the file has one, is
+ * kept if it is right: this node would be blamed for handing on a false one.
+ */
+static enum err capture_sign(struct import_job *job, struct document *document) {
+    struct sha256 *sha256 = &job->hasher.sha256;
+    uint8_t signer[PEER_KEY_SIZE];
+    bool covers_request;
+    enum err err = ERR_OK;
+    if (document->signature.size > 0) {
+        err = attest_verify(sha256, &job->message, document, signer, &covers_request, NULL);
+        document->signature = err == ERR_OK ? document->signature : bytes_of(NULL, 0);
+    }
+    if (document->head.size > 0 && job->import->has_identity && err != ERR_MEMORY) {
+        err = attest_sign_import(&job->import->identity, sha256, &job->message, document, job->attest);
+    }
+    return err == ERR_MEMORY ? err : ERR_OK;
+}
+
+static enum err submit_new(struct import_job *job, struct document *document, struct err_detail *detail) {
     struct pending *pending = malloc(sizeof *pending);
     if (pending == NULL) {
         return ERR_MEMORY;
     }
     pending->import = job->import;
     memcpy(pending->digest, document->sum->digest, sizeof pending->digest);
-    enum err err =
-        instance_submit(job->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, stored, pending, detail);
+    enum err err = capture_sign(job, document);
+    if (err == ERR_OK) {
+        err = instance_submit(job->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, stored, pending,
+                              detail);
+    }
     if (err != ERR_OK) {
         free(pending);
     }
@@ -126,7 +147,7 @@ static enum err submit_new(struct import_job *job, const struct document *docume
 }
 
 /* After enter(): what is on its way is never in two hands. */
-static enum err submit(struct import_job *job, const struct document *document, struct err_detail *detail) {
+static enum err submit(struct import_job *job, struct document *document, struct err_detail *detail) {
     bool is_present = false;
     enum err err = find_present(job, document, &is_present, detail);
     if (err == ERR_OK && !is_present) {

@@ -63,6 +63,7 @@ static enum err giver_store_new(struct giver *giver, const struct capture *captu
         .ip_address = fields_get(&header->fields, BYTES("WARC-IP-Address")),
         .tls = fields_get(&header->fields, BYTES(VOLUME_TLS_FIELD)),
         .signature = fields_get(&header->fields, BYTES(VOLUME_SIGNATURE_FIELD)),
+        .imported = fields_get(&header->fields, BYTES(VOLUME_IMPORTED_FIELD)),
         .sum = &sum,
         .is_not_modified = record_is_not_modified(header),
         .is_body_left_out = true,

@@ -255,3 +255,57 @@ def test_what_is_taken_down_is_not_handed_on(node, origin):
     assert "size" not in locate(b, origin.url)
     assert a.run("ring", "restore", origin.url).returncode == 0
     wait_for(lambda: "size" in locate(c, origin.url), "it is there again")
+
+
+def write_warc(path, url, body, *fields):
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    block = head + body
+    lines = ["WARC/1.1", "WARC-Type: response", f"WARC-Target-URI: {url}", "WARC-Date: 2011-05-06T07:08:09Z",
+             "WARC-Record-ID: <urn:uuid:6f5d8b1e-0c9f-4f7e-9f43-2f3f3a3c9d01>", *fields,
+             "Content-Type: application/http;msgtype=response", f"Content-Length: {len(block)}", "", ""]
+    path.write_bytes("\r\n".join(lines).encode() + block + b"\r\n\r\n")
+    return path
+
+
+def test_what_a_member_imported_is_found_under_the_name_of_the_importer(node, tmp_path):
+    a, b, c = start_crowd(node, 3)
+    url = "http://old.example/news.html"
+    body = f"<title>{TITLE}</title><p>in 2011".encode()
+    file = write_warc(tmp_path / "old.warc", url, body)
+    imported = a.run("import", file)
+    assert imported.returncode == 0, imported.stderr
+    importer = a.status()["key"]
+
+    class Wanted:
+        pass
+
+    Wanted.url, Wanted.body = url, body
+    found = await_found(b, Wanted)
+    assert found["imported_by"] == importer and "fetched_by" not in found, found
+    assert found["timestamp"] == "20110506070809" and locate(b, url, content="payload") == body
+    # From the second hand, too: c takes it from b if a is gone, and the importer is still a.
+    a.kill()
+    again = await_found(c, Wanted)
+    assert again["imported_by"] == importer and "fetched_by" not in again, again
+    shown = c.run("crowd", "locate", url)
+    assert shown.returncode == 0 and f"imported by {importer}" in shown.stdout and "fetched by" not in shown.stdout
+    assert [crowd(each)["obtained"]["false"] for each in (b, c)] == [0, 0]
+
+
+def test_a_false_signature_in_a_file_is_not_handed_on(node, tmp_path):
+    """The file claims to have been fetched, and imported, by a member: neither is so."""
+    a, b = start_crowd(node, 2)
+    url = "http://old.example/forged.html"
+    body = b"<title>forged</title>"
+    other = b.status()["key"]
+    file = write_warc(tmp_path / "forged.warc", url, body, f"Mnemon-Signature: {other} {'00' * 64}",
+                      f"Mnemon-Imported: {other} {'11' * 64}")
+    assert a.run("import", file).returncode == 0
+
+    class Wanted:
+        pass
+
+    Wanted.url, Wanted.body = url, body
+    found = await_found(b, Wanted)
+    assert found["imported_by"] == a.status()["key"] and "fetched_by" not in found, found
+    assert crowd(b)["obtained"]["false"] == 0, "the importer is not blamed for what the file said"

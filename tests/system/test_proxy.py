@@ -338,6 +338,27 @@ def test_a_substitute_is_of_the_same_origin(mnemon, tmp_path, tls):
     live.end()
 
 
+def test_what_another_node_imported_proves_no_certificate(mnemon, tmp_path):
+    """Whoever imports a file that says `verified` decides for itself, and for no other node."""
+    path = tmp_path / "planted.warc.gz"
+    path.write_bytes(response(f"https://{DEAD}/secure", b"secure", Mnemon_TLS="verified") + response(f"http://{DEAD}/plain", b"plain"))
+    with crowd(mnemon, tmp_path, 2) as nodes:
+        importer, other = nodes
+        assert importer.run("import", path).returncode == 0
+        (importer.directory / "mnemon.conf").write_text("[crowd]\noffers = kept\n")
+        authority = tmp_path / "ca.pem"
+        for each in nodes:
+            each.stop()
+            each.options = (*each.options, "--intercept")
+            each.start()
+        authority.write_text("".join(each.run("proxy", "--print-ca").stdout for each in nodes))
+        wait_for(lambda: other.curl(f"http://{DEAD}/plain")[0] == 200, lambda: str(other.curl(f"http://{DEAD}/plain")))
+        status, fields, body = other.curl(f"https://{DEAD}/secure", "--cacert", authority)
+        assert status == 504 and b"certificate" in body, (status, body)
+        status, fields, body = importer.curl(f"https://{DEAD}/secure", "--cacert", authority)
+        assert (status, unmarked(body)) == (200, b"secure")
+
+
 def test_a_dead_server_behind_a_tunnel_is_pointed_to(mnemon, tmp_path):
     with running(mnemon, tmp_path) as node:
         got = node.raw(f"CONNECT {DEAD}:443 HTTP/1.1\r\n\r\n".encode())

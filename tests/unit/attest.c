@@ -21,6 +21,11 @@
     KEY " 419fa4d68c78f22371357cb36d129f76da556be6762fd4ea5b161a647eb10a43" \
         "f1fea3146eeeb4d0b46d39e1c583e395357fbef17310e8b1e975ec92d36d1c09"
 
+/* Its importer's, made with another program. */
+#define IMPORTED                                                            \
+    KEY " 50a5b3305beb653ede4f192fbeef47f1026c12ecb1a299303a9f7ba2683fc31b" \
+        "de1344d72e6d1efa8616cbf5ef795d0a247a85f7bf459efc2d2130b0bcc6a404"
+
 struct fixture {
     struct identity identity;
     struct sha256 sha256;
@@ -156,6 +161,43 @@ static void what_is_no_signature_is_refused(void **state) {
     assert_int_equal(verify(fixture, &fixture->document, &covers_request), ERR_MISMATCH);
 }
 
+static enum err verify_import(struct fixture *fixture, const struct document *document) {
+    uint8_t importer[PEER_KEY_SIZE];
+    enum err err = attest_verify_import(&fixture->sha256, &fixture->message, document, importer, NULL);
+    if (err == ERR_OK) {
+        assert_memory_equal(importer, fixture->identity.key, sizeof importer);
+    }
+    return err;
+}
+
+/* To have imported it is another statement than to have fetched it, and neither can be made of the other. */
+static void imported_is_not_fetched(void **state) {
+    struct fixture *fixture = *state;
+    struct document *document = &fixture->document;
+    bool covers_request;
+    assert_int_equal(
+        attest_sign_import(&fixture->identity, &fixture->sha256, &fixture->message, document, fixture->text),
+        ERR_OK);
+    assert_bytes_equal(document->imported, BYTES(IMPORTED));
+    assert_int_equal(document->signature.size, 0);
+    assert_int_equal(verify_import(fixture, document), ERR_OK);
+    struct document swapped = *document;
+    swapped.signature = document->imported;
+    assert_int_equal(verify(fixture, &swapped, &covers_request), ERR_MISMATCH);
+    swapped.imported = BYTES(SECOND);
+    assert_int_equal(verify_import(fixture, &swapped), ERR_MISMATCH);
+    swapped.imported = BYTES(FIRST);
+    assert_int_equal(verify_import(fixture, &swapped), ERR_MISMATCH);
+    struct document changed[4] = {*document, *document, *document, *document};
+    changed[0].head = BYTES("HTTP/1.1 200 Ok\r\n\r\n");
+    changed[1].request = bytes_of(NULL, 0);
+    changed[2].time_us++;
+    changed[3].imported = BYTES("nobody");
+    for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
+        assert_int_equal(verify_import(fixture, &changed[i]), ERR_MISMATCH);
+    }
+}
+
 /* Longer than the archive stores: no signature, and none is right. */
 static void texts_have_bounds(void **state) {
     struct fixture *fixture = *state;
@@ -180,6 +222,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_first_version_says_nothing_of_the_request, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_that_is_signed_can_be_changed, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_signature_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(imported_is_not_fetched, setup, teardown),
         cmocka_unit_test_setup_teardown(texts_have_bounds, setup, teardown),
     };
     return cmocka_run_group_tests_name("attest", tests, NULL, NULL);

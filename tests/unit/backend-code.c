@@ -117,6 +117,36 @@ static void documents_come_back_whole(void **state) {
     buf_done(&buf);
 }
 
+/* Who imported it stands in the place of the type, which a reader of 0.2 passes over if there is a head. */
+static void the_importer_comes_back(void **state) {
+    (void)state;
+    struct buf buf = new_buf();
+    struct backend_code_document read;
+    struct document document = full;
+    document.imported = BYTES("key signature");
+    assert_int_equal(backend_code_put_meta(&buf, &document, STORE_REGULAR, BACKEND_CODE_PLAIN), ERR_OK);
+    buf_put(&buf, document.body);
+    assert_int_equal(backend_code_read_document(buf_bytes(&buf), &read, NULL), ERR_OK);
+    assert_bytes_equal(read.document.imported, BYTES("key signature"));
+    assert_int_equal(read.document.content_type.size, 0);
+    assert_bytes_equal(read.document.head, full.head);
+    assert_int_equal(read.document.signature.size, 0);
+    /* A document without HTTP has a type there, whatever it says. */
+    buf_clear(&buf);
+    document.head = bytes_of(NULL, 0);
+    document.content_type = BYTES("imported goods");
+    assert_int_equal(backend_code_put_meta(&buf, &document, STORE_REGULAR, BACKEND_CODE_PLAIN), ERR_OK);
+    buf_put(&buf, document.body);
+    assert_int_equal(backend_code_read_document(buf_bytes(&buf), &read, NULL), ERR_OK);
+    assert_bytes_equal(read.document.content_type, BYTES("imported goods"));
+    assert_int_equal(read.document.imported.size, 0);
+    static char longer[BACKEND_CODE_SIGNATURE_SIZE_MAX + 1];
+    buf_clear(&buf);
+    document.imported = bytes_of(longer, sizeof longer);
+    assert_int_equal(backend_code_put_meta(&buf, &document, STORE_REGULAR, BACKEND_CODE_PLAIN), ERR_LIMIT);
+    buf_done(&buf);
+}
+
 static void a_body_left_out_is_a_digest(void **state) {
     (void)state;
     struct document_sum sum = {.size = 77};
@@ -290,6 +320,7 @@ int main(void) {
         cmocka_unit_test(claims_and_answers_come_back),
         cmocka_unit_test(a_document_has_the_documented_bytes),
         cmocka_unit_test(documents_come_back_whole),
+        cmocka_unit_test(the_importer_comes_back),
         cmocka_unit_test(a_body_left_out_is_a_digest),
         cmocka_unit_test(documents_that_lie_are_refused),
         cmocka_unit_test(what_is_too_long_is_not_sent),

@@ -224,6 +224,67 @@ static void who_lost_a_request_is_not_blamed(void **state) {
     assert_int_equal(fixture->blames_count, 0);
 }
 
+/* A copy of a copy names the node that imported it first. */
+static void the_importer_travels_with_the_capture(void **state) {
+    struct fixture *fixture = *state;
+    struct captured captured;
+    char text[ATTEST_TEXT_SIZE];
+    struct document document = fixture_document(URL, 5, BYTES("hello"));
+    fixture_sign_import(fixture, &document, text);
+    fixture_put_at(fixture, 1, &document);
+    struct ringkey key = fixture_key(fixture, URL, 5, BYTES("hello"));
+    for (unsigned i = 1; i < NODES_COUNT; i++) {
+        const struct peer *holder = &fixture->nodes[i].peer;
+        assert_int_equal(captures_fetch(fixture->fetch, holder, 1, &key, true, &captured, NULL), ERR_OK);
+        assert_false(captured.is_signed);
+        assert_true(captured.is_imported);
+        assert_memory_equal(captured.importer, fixture->nodes[1].identity.key, PEER_KEY_SIZE);
+        assert_bytes_equal(captured.document.request, document.request);
+        if (i + 1 < NODES_COUNT) {
+            fixture_put_at(fixture, i + 1, &captured.document);
+        }
+    }
+    assert_int_equal(fixture->blames_count, 0);
+}
+
+/* What its importer has signed is not changed by a holder, nor is a false statement believed. */
+static void lies_about_what_was_imported(void **state) {
+    struct fixture *fixture = *state;
+    static const enum lie lies[] = {LIE_PAYLOAD, LIE_HEAD, LIE_REQUEST, LIE_URL, LIE_SIZE, LIE_NOISE};
+    struct captured captured;
+    char text[ATTEST_TEXT_SIZE];
+    struct document document = fixture_document(URL, 5, BYTES("hello"));
+    fixture_sign_import(fixture, &document, text);
+    fixture_put(fixture, &document);
+    struct ringkey key = fixture_key(fixture, URL, 5, BYTES("hello"));
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        for (unsigned j = 1; j < NODES_COUNT; j++) {
+            fixture->nodes[j].lie = lies[i];
+        }
+        fixture->blames_count = 0;
+        assert_int_equal(fetch(fixture, &key, true, &captured), ERR_MISMATCH);
+        assert_int_equal(fixture->blames_count, 3);
+    }
+    for (unsigned j = 1; j < NODES_COUNT; j++) {
+        fixture->nodes[j].lie = HONEST;
+    }
+    fixture->blames_count = 0;
+    document.time_us = 6 * SECOND_US; /* it is that of another capture now */
+    fixture_put(fixture, &document);
+    key = fixture_key(fixture, URL, 6, BYTES("hello"));
+    assert_int_equal(fetch(fixture, &key, true, &captured), ERR_MISMATCH);
+    assert_int_equal(fixture->blames_count, 3);
+    document.time_us = 7 * SECOND_US; /* whoever lost the request says nothing of an importer */
+    fixture_sign_import(fixture, &document, text);
+    document.request = bytes_of(NULL, 0);
+    fixture_put(fixture, &document);
+    fixture->blames_count = 0;
+    key = fixture_key(fixture, URL, 7, BYTES("hello"));
+    assert_int_equal(fetch(fixture, &key, true, &captured), ERR_OK);
+    assert_false(captured.is_imported);
+    assert_int_equal(fixture->blames_count, 0);
+}
+
 /* One holder leaves the signature out and changes what it covers: the others, who have it, are believed. */
 static void a_signature_cannot_be_left_out(void **state) {
     struct fixture *fixture = *state;
@@ -515,6 +576,9 @@ int main(void) {
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_post_travels_under_its_own_key, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(who_lost_a_request_is_not_blamed, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_importer_travels_with_the_capture, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(lies_about_what_was_imported, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_signature_cannot_be_left_out, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(lies_without_a_signature, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(absence_is_told_from_failure, fixture_setup, fixture_teardown),

@@ -429,6 +429,7 @@ static void strangers_are_not_believed(void **state) {
     assert_int_equal(fixture->nodes[1].blames_count + fixture->nodes[2].blames_count, 0);
     add_holder(fixture, 3, &fixture->sample); /* older, but known */
     assert_int_equal(obtain(fixture, &obtained), ERR_OK);
+    assert_true(obtained.is_fetch_vouched_for && !obtained.captured.is_imported);
     assert_true(peer_equal(&obtained.from, &fixture->nodes[3].peer));
     /* The digest was asked for: then it does not matter who says so. */
     fixture->hits_count = 0;
@@ -438,6 +439,32 @@ static void strangers_are_not_believed(void **state) {
     wish.digest[31] ^= 1; /* which the key does not show */
     assert_int_equal(obtain_at(fixture, 6, &wish, &obtained), ERR_PERMISSION);
     sample_done(&unsigned_one);
+    sample_done(&strange);
+}
+
+/* A member's word that it has imported it is enough to show it, but no word of what the server's certificate
+ * was. */
+static void what_a_member_imported_is_taken(void **state) {
+    struct fixture *fixture = *state;
+    struct obtained obtained;
+    struct offers_sample own;
+    struct offers_sample strange;
+    sample_init(&own, NULL, URL, 8, BYTES(PAGE));
+    sample_sign_import(&own, &fixture->signer);
+    sample_init(&strange, NULL, URL, 9, BYTES(PAGE));
+    sample_sign_import(&strange, &fixture->stranger);
+    add_holder(fixture, 2, &strange); /* newer, but a stranger's */
+    assert_int_equal(obtain(fixture, &obtained), ERR_PERMISSION);
+    add_holder(fixture, 1, &own);
+    assert_int_equal(obtain(fixture, &obtained), ERR_OK);
+    assert_true(peer_equal(&obtained.from, &fixture->nodes[1].peer));
+    assert_true(obtained.captured.is_imported && !obtained.captured.is_signed);
+    assert_memory_equal(obtained.captured.importer, fixture->signer.key, PEER_KEY_SIZE);
+    assert_false(obtained.is_fetch_vouched_for);
+    assert_int_equal(obtain(fixture, &obtained), ERR_OK); /* and so from its own offers */
+    assert_true(obtained.is_own && obtained.captured.is_imported && !obtained.is_fetch_vouched_for);
+    assert_int_equal(fixture->nodes[1].blames_count + fixture->nodes[2].blames_count, 0);
+    sample_done(&own);
     sample_done(&strange);
 }
 
@@ -633,6 +660,7 @@ int main(void) {
         TEST(lies_are_never_believed),
         TEST(who_does_not_have_it_is_passed_over),
         TEST(strangers_are_not_believed),
+        TEST(what_a_member_imported_is_taken),
         TEST_WITH(any_is_taken_where_one_says_so, setup_takes_any),
         TEST(another_url_or_title_is_not_taken),
         TEST(a_large_one_comes_from_all_at_once),

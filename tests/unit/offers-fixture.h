@@ -40,6 +40,19 @@ static inline void sample_sign(struct offers_sample *sample, struct sha256 *sha2
     buf_done(&message);
 }
 
+/* Of what nobody is known to have fetched. */
+static inline void sample_sign_import(struct offers_sample *sample, const struct identity *importer) {
+    struct buf message;
+    struct sha256 sha256;
+    struct captured *captured = &sample->captured;
+    buf_init(&message, ATTEST_MESSAGE_SIZE_MAX);
+    assert_int_equal(sha256_init(&sha256), ERR_OK);
+    assert_int_equal(attest_sign_import(importer, &sha256, &message, &captured->document, sample->signature),
+                     ERR_OK);
+    sha256_done(&sha256);
+    buf_done(&message);
+}
+
 /* signer NULL: nobody's. The body is borrowed. */
 static inline void sample_init(struct offers_sample *sample, const struct identity *signer, const char *url,
                                int64_t seconds, struct bytes body) {

@@ -525,6 +525,23 @@ static inline void fixture_sign_as(struct fixture *fixture, struct document *doc
     buf_done(&message);
 }
 
+/* Imported by the first holder. */
+static inline void fixture_sign_import(struct fixture *fixture, struct document *document,
+                                       char text[ATTEST_TEXT_SIZE]) {
+    struct document_hasher hasher;
+    struct document_sum sum;
+    struct buf message;
+    buf_init(&message, ATTEST_MESSAGE_SIZE_MAX);
+    assert_int_equal(document_hasher_init(&hasher), ERR_OK);
+    document_hasher_run(&hasher, document, &sum);
+    document->sum = &sum;
+    assert_int_equal(
+        attest_sign_import(&fixture->nodes[1].identity, &hasher.sha256, &message, document, text), ERR_OK);
+    document->sum = NULL;
+    document_hasher_done(&hasher);
+    buf_done(&message);
+}
+
 /* Signed by the first holder. The text must live as long as the document. */
 static inline void fixture_sign(struct fixture *fixture, struct document *document,
                                 char text[ATTEST_TEXT_SIZE]) {

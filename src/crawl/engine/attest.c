@@ -8,7 +8,8 @@ enum { KEY_DIGITS = IDENTITY_TEXT_SIZE - 1, WORD_SIZE_MAX = 64 };
 
 /* A signature says by its context alone of which version it is: no field of the record has to. */
 static const char CONTEXT[] = "mnemon capture 2";
-static const char CONTEXT_FIRST[] = "mnemon capture 1"; /* the same message without its end, the request */
+static const char CONTEXT_FIRST[] = "mnemon capture 1";   /* the same message without its end, the request */
+static const char CONTEXT_IMPORTED[] = "mnemon import 1"; /* the same message; neither passes for the other */
 
 static enum err write_message(struct buf *out, struct sha256 *sha256, const struct document *document) {
     ASSERT(document->head.size > 0 && document->sum != NULL);
@@ -43,16 +44,53 @@ static enum err write_message(struct buf *out, struct sha256 *sha256, const stru
     return err;
 }
 
-enum err attest_sign(const struct identity *identity, struct sha256 *sha256, struct buf *message,
-                     struct document *document, char text[ATTEST_TEXT_SIZE]) {
+static enum err attest_state(const struct identity *identity, const char *context, struct sha256 *sha256,
+                             struct buf *message, const struct document *document, struct bytes *ret_field,
+                             char text[ATTEST_TEXT_SIZE]) {
     uint8_t signature[IDENTITY_SIGNATURE_SIZE];
-    document->signature = bytes_of(NULL, 0);
+    *ret_field = bytes_of(NULL, 0);
     enum err err = write_message(message, sha256, document);
     if (err != ERR_OK) {
         return err;
     }
-    identity_sign(identity, CONTEXT, buf_bytes(message), signature);
-    document->signature = bytes_of_string(attest_format(identity->key, signature, text));
+    identity_sign(identity, context, buf_bytes(message), signature);
+    *ret_field = bytes_of_string(attest_format(identity->key, signature, text));
+    return ERR_OK;
+}
+
+enum err attest_sign(const struct identity *identity, struct sha256 *sha256, struct buf *message,
+                     struct document *document, char text[ATTEST_TEXT_SIZE]) {
+    return attest_state(identity, CONTEXT, sha256, message, document, &document->signature, text);
+}
+
+enum err attest_sign_import(const struct identity *identity, struct sha256 *sha256, struct buf *message,
+                            struct document *document, char text[ATTEST_TEXT_SIZE]) {
+    return attest_state(identity, CONTEXT_IMPORTED, sha256, message, document, &document->imported, text);
+}
+
+/* Key and signature of the field, and what they must be of. */
+static enum err attest_begin(struct sha256 *sha256, struct buf *message, const struct document *document,
+                             struct bytes field, uint8_t ret_key[PEER_KEY_SIZE],
+                             uint8_t ret_signature[IDENTITY_SIGNATURE_SIZE], struct err_detail *detail) {
+    if (document->head.size == 0 || !attest_parse(field, ret_key, ret_signature)) {
+        return err_set(detail, ERR_MISMATCH, "a capture with a signature that is none");
+    }
+    enum err err = write_message(message, sha256, document);
+    return err == ERR_LIMIT ? err_set(detail, ERR_MISMATCH, "a capture with texts that are too long") : err;
+}
+
+enum err attest_verify_import(struct sha256 *sha256, struct buf *message, const struct document *document,
+                              uint8_t ret_importer[PEER_KEY_SIZE], struct err_detail *detail) {
+    uint8_t key[PEER_KEY_SIZE];
+    uint8_t signature[IDENTITY_SIGNATURE_SIZE];
+    enum err err = attest_begin(sha256, message, document, document->imported, key, signature, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    if (!identity_verify(key, CONTEXT_IMPORTED, buf_bytes(message), signature)) {
+        return err_set(detail, ERR_MISMATCH, "a capture whose importer has not signed it");
+    }
+    memcpy(ret_importer, key, sizeof key);
     return ERR_OK;
 }
 
@@ -61,13 +99,9 @@ enum err attest_verify(struct sha256 *sha256, struct buf *message, const struct 
                        struct err_detail *detail) {
     uint8_t key[PEER_KEY_SIZE];
     uint8_t signature[IDENTITY_SIGNATURE_SIZE];
-    if (document->head.size == 0 || !attest_parse(document->signature, key, signature)) {
-        return err_set(detail, ERR_MISMATCH, "a capture with a signature that is none");
-    }
-    enum err err = write_message(message, sha256, document);
+    enum err err = attest_begin(sha256, message, document, document->signature, key, signature, detail);
     if (err != ERR_OK) {
-        return err == ERR_LIMIT ? err_set(detail, ERR_MISMATCH, "a capture with texts that are too long")
-                                : err;
+        return err;
     }
     struct bytes whole = buf_bytes(message);
     struct bytes first = bytes_slice(whole, 0, whole.size - SHA256_SIZE);

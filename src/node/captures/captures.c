@@ -148,6 +148,7 @@ static struct document read_document(const struct captures *captures, const stru
         .tls = field(record, BYTES(VOLUME_TLS_FIELD)),
         /* A head that is too long to be taken apart is part of the payload, and was signed as a head. */
         .signature = has_head ? field(record, BYTES(VOLUME_SIGNATURE_FIELD)) : bytes_of(NULL, 0),
+        .imported = has_head ? field(record, BYTES(VOLUME_IMPORTED_FIELD)) : bytes_of(NULL, 0),
         /* Every revisit's record is marked as truncated, for want of a body. */
         .truncated = is_revisit ? bytes_of(NULL, 0) : field(record, BYTES("WARC-Truncated")),
         .sum = sum,
@@ -157,20 +158,22 @@ static struct document read_document(const struct captures *captures, const stru
 }
 
 /*
- * The request may be lost: a crash tore its record, or the file that was imported had none. The signature is
- * false then, through no fault of ours; the rest is given as what nobody vouches for.
+ * The request may be lost: a crash tore its record, or the file that was imported had none. The signatures
+ * are false then, through no fault of ours; the rest is given as what nobody vouches for.
  */
-static enum err drop_false_signature(struct captures *captures, struct document *document) {
+static enum err drop_false_signatures(struct captures *captures, struct document *document) {
     uint8_t signer[PEER_KEY_SIZE];
     bool covers_request;
-    if (document->signature.size == 0 || document->request.size > 0) {
-        return ERR_OK;
+    enum err err = ERR_OK;
+    if (document->signature.size > 0 && document->request.size == 0) {
+        err = attest_verify(&captures->sha256, &captures->message, document, signer, &covers_request, NULL);
+        document->signature = err == ERR_MISMATCH ? bytes_of(NULL, 0) : document->signature;
+        err = err == ERR_MISMATCH ? ERR_OK : err;
     }
-    enum err err =
-        attest_verify(&captures->sha256, &captures->message, document, signer, &covers_request, NULL);
-    if (err == ERR_MISMATCH) {
-        document->signature = bytes_of(NULL, 0);
-        return ERR_OK;
+    if (err == ERR_OK && document->imported.size > 0 && document->request.size == 0) {
+        err = attest_verify_import(&captures->sha256, &captures->message, document, signer, NULL);
+        document->imported = err == ERR_MISMATCH ? bytes_of(NULL, 0) : document->imported;
+        err = err == ERR_MISMATCH ? ERR_OK : err;
     }
     return err;
 }
@@ -207,7 +210,7 @@ enum err captures_describe(struct captures *captures, struct instance_session *s
         return err;
     }
     struct document document = read_document(captures, capture, request, &sum);
-    err = drop_false_signature(captures, &document);
+    err = drop_false_signatures(captures, &document);
     if (err == ERR_OK) {
         err = backend_code_put_meta(&captures->description, &document, STORE_REGULAR, BACKEND_CODE_LEFT_OUT);
     }

@@ -11,7 +11,8 @@
  * Nothing is believed: the digest of the payload must be that of the key, time and URL must give the key, and
  * the signature (crawl/engine/attest.h) must be right if there is one. A holder that gives something else is
  * blamed, and the next one is asked. A request that the signature does not cover, as those of the first
- * version do not, is left out. What has no signature was imported by some member: is_signed says so.
+ * version do not, is left out. What has no signature was imported by some member: is_signed says so, and
+ * is_imported if that member has signed that.
  */
 #ifndef MNEMON_NODE_CAPTURES_CAPTURES_H
 #define MNEMON_NODE_CAPTURES_CAPTURES_H
@@ -64,9 +65,11 @@ struct captured {
     struct bytes key_url; /* by which it is found: its URL, with method and body (warc/request_key.h) */
     struct bytes surt;    /* of that */
     bool is_signed;
-    uint8_t signer[PEER_KEY_SIZE];
-    struct peer from;      /* the node that gave most of it */
-    uint8_t holders_count; /* that gave a part of it */
+    uint8_t signer[PEER_KEY_SIZE]; /* that has fetched it */
+    bool is_imported;
+    uint8_t importer[PEER_KEY_SIZE]; /* that says that it has imported it */
+    struct peer from;                /* the node that gave most of it */
+    uint8_t holders_count;           /* that gave a part of it */
 };
 
 /*

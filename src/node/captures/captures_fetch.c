@@ -36,19 +36,25 @@ static enum err check_key(struct captures_session *session, const struct ringkey
 }
 
 /*
- * A request that the signature does not cover may be anybody's: it is left out. If nobody signed anything, it
- * is believed if the head is (is_good()).
+ * A request that no signature covers may be anybody's: it is left out. If nobody signed anything, it is
+ * believed if the head is (is_good()).
  */
-static enum err check_signature(struct captures_session *session, struct captured *captured,
-                                struct err_detail *detail) {
+static enum err check_signatures(struct captures_session *session, struct captured *captured,
+                                 struct err_detail *detail) {
     struct document *document = &captured->document;
-    bool covers_request;
+    bool covers_request = true;
+    enum err err = ERR_OK;
     captured->is_signed = document->signature.size > 0;
-    if (!captured->is_signed) {
-        return ERR_OK;
+    captured->is_imported = document->imported.size > 0;
+    if (captured->is_signed) {
+        err = attest_verify(&session->hasher.sha256, &session->message, document, captured->signer,
+                            &covers_request, detail);
     }
-    enum err err = attest_verify(&session->hasher.sha256, &session->message, document, captured->signer,
-                                 &covers_request, detail);
+    if (err == ERR_OK && captured->is_imported) {
+        err = attest_verify_import(&session->hasher.sha256, &session->message, document, captured->importer,
+                                   detail);
+        covers_request = true;
+    }
     if (err == ERR_OK && !covers_request) {
         document->request = bytes_of(NULL, 0);
     }
@@ -78,7 +84,7 @@ enum err captures_check(struct captures_session *session, const struct ringkey *
     err = check_key(session, key, document, &ret_captured->sum, detail);
     ret_captured->surt = buf_bytes(&session->surt);
     ret_captured->key_url = buf_bytes(&session->url);
-    return err == ERR_OK ? check_signature(session, ret_captured, detail) : err;
+    return err == ERR_OK ? check_signatures(session, ret_captured, detail) : err;
 }
 
 enum {
@@ -224,7 +230,7 @@ static bool is_good(void *context, size_t index, struct bytes bytes) {
         return answer.is_there;
     }
     if (backend_code_read_document(answer.description, &received, NULL) != ERR_OK ||
-        received.document.signature.size > 0) {
+        received.document.signature.size > 0 || received.document.imported.size > 0) {
         return true;
     }
     if (fetching->has_kept) {

@@ -103,6 +103,9 @@ static void put_obtained(struct buf *out, const struct obtained *obtained) {
     if (captured->is_signed) {
         json_text(&json, "fetched_by", identity_key_format(captured->signer, text));
     }
+    if (captured->is_imported) {
+        json_text(&json, "imported_by", identity_key_format(captured->importer, text));
+    }
     json_text(&json, "source", obtained->is_own ? "own" : "crowd");
     if (!obtained->is_own) {
         json_text(&json, "from", address_format(&obtained->from.address, text));

@@ -122,6 +122,11 @@ void crowd_reader_session_free(struct crowd_reader_session *session) {
 
 /* ---- is it what was wished for? ---- */
 
+static bool reader_trusts(const struct crowd_reader_config *config, bool has_signed,
+                          const uint8_t key[PEER_KEY_SIZE]) {
+    return has_signed && config->trusts != NULL && config->trusts(config->context, key);
+}
+
 /* What captures.h asks of a description that is sound in itself, before the payload comes. */
 static bool takes(void *context, const struct captured *captured) {
     const struct errand *errand = context;
@@ -140,9 +145,8 @@ static bool takes(void *context, const struct captured *captured) {
             return false;
         }
     }
-    bool is_vouched_for =
-        captured->is_signed && config->trusts != NULL && config->trusts(config->context, captured->signer);
-    return is_vouched_for || config->takes_any;
+    return reader_trusts(config, captured->is_signed, captured->signer) ||
+           reader_trusts(config, captured->is_imported, captured->importer) || config->takes_any;
 }
 
 /* The words can be looked for only when the page is here. */
@@ -425,6 +429,10 @@ enum err crowd_reader_get(struct crowd_reader_session *session, const struct wis
         struct bytes own = surt.size > 0 && wish->kind == WISH_URL ? surt : obtained.captured.surt;
         offers_put(reader->config.offers, &obtained.key, &obtained.captured, own, bytes_of(NULL, 0));
     }
+    const struct captured *captured = &obtained.captured;
+    obtained.is_fetch_vouched_for =
+        captured->is_signed &&
+        (reader->config.takes_any || reader_trusts(&reader->config, captured->is_signed, captured->signer));
     *ret_obtained = obtained;
     ret_obtained->captured.document.sum = &ret_obtained->captured.sum;
     return ERR_OK;

@@ -6,8 +6,9 @@
  * and signature ─ offers_put() ─> captured
  *
  * Which capture: the best by the wish's time among those that are vouched for. A capture is vouched for where
- * its signer is trusted (config.trusts: a member of the ring that we know, ourselves), or where the wish
- * names the digest. What is signed by a stranger, or not at all, is taken only where config.takes_any.
+ * the node that fetched it, or the one that imported it, has signed that and is trusted (config.trusts: a
+ * member of the ring that we know, ourselves), or where the wish names the digest. What is signed by a
+ * stranger, or not at all, is taken only where config.takes_any.
  *
  * Pieces: what is above half a MiB goes in pieces of 256 KiB, from up to four holders at once; what one does
  * not give, another does. A holder that gives false bytes is blamed and distrusted, and it is fetched again
@@ -52,10 +53,11 @@ void crowd_reader_session_free(struct crowd_reader_session *session);           
 struct obtained {
     struct captured captured; /* lasts until the next call of the session */
     struct ringkey key;
-    bool is_own;           /* from our own offers */
-    uint8_t hops_count;    /* of the search */
-    uint8_t holders_count; /* that gave a part of it */
-    struct peer from;      /* the node that gave most of it */
+    bool is_own;               /* from our own offers */
+    bool is_fetch_vouched_for; /* a node that is trusted has fetched it; false: at best imported it */
+    uint8_t hops_count;        /* of the search */
+    uint8_t holders_count;     /* that gave a part of it */
+    struct peer from;          /* the node that gave most of it */
     uint64_t search_us;
     uint64_t transfer_us;
 };

@@ -260,7 +260,7 @@ static const char *take_obtained(struct proxy_worker *worker, struct proxy_job *
     struct proxy_substitute found = {
         .status = 200,
         .url = captured->document.url,
-        .tls = captured->document.tls,
+        .tls = obtained->is_fetch_vouched_for ? captured->document.tls : bytes_of(NULL, 0),
         .payload = captured->payload,
         .time_us = captured->document.time_us,
     };
@@ -365,6 +365,20 @@ static enum err find_newest(void *context, struct capture *ret_capture, struct e
     return is_found ? ERR_OK : err == ERR_OK ? ERR_NOT_FOUND : err;
 }
 
+/*
+ * What the record says of the certificate. Another node that has imported the capture did not see it: what
+ * its file said is anybody's word. What this node has imported was the choice of its operator.
+ */
+static struct bytes job_tls(const struct proxy_worker *worker, const struct fields *fields) {
+    uint8_t importer[PEER_KEY_SIZE];
+    uint8_t signature[IDENTITY_SIGNATURE_SIZE];
+    const struct identity *self = transport_identity(worker->config->transport);
+    struct bytes imported = fields_get(fields, BYTES(VOLUME_IMPORTED_FIELD));
+    bool is_believed = imported.size == 0 || (attest_parse(imported, importer, signature) &&
+                                              memcmp(importer, self->key, sizeof importer) == 0);
+    return is_believed ? fields_get(fields, BYTES(VOLUME_TLS_FIELD)) : bytes_of(NULL, 0);
+}
+
 static enum err take_record(void *context, const struct capture *capture, struct err_detail *detail) {
     struct looking *looking = context;
     struct proxy_worker *worker = looking->worker;
@@ -382,7 +396,7 @@ static enum err take_record(void *context, const struct capture *capture, struct
         .status = record.status,
         .fields = record.is_http ? record.fields : NULL,
         .url = capture->url,
-        .tls = fields_get(&record.header->fields, BYTES(VOLUME_TLS_FIELD)),
+        .tls = job_tls(worker, &record.header->fields),
         .payload = record.body,
         .time_us = capture->time_us,
         .source = "archive",

@@ -123,14 +123,18 @@ static void put_revisit(struct sheet *sheet, const struct details *details) {
     sheet_html(sheet, "</dd>\n");
 }
 
+/* The key of the node in a field that it has signed: the key, a space … */
+static struct bytes details_signer(const struct details *details, const char *name) {
+    struct bytes signature = field_of(details, name);
+    return bytes_slice(signature, 0, bytes_find_byte(signature, ' '));
+}
+
 static void put_facts(struct sheet *sheet, const struct details *details) {
     const struct capture *capture = &details->capture;
     char digest[2 * KEY_DIGEST_SIZE + 1];
     char key[KEY_TEXT_SIZE_MAX];
     char segment[SEGMENT_NAME_SIZE_MAX];
     struct bytes truncated = field_of(details, "WARC-Truncated");
-    struct bytes signature = field_of(details, VOLUME_SIGNATURE_FIELD); /* the node's key, a space … */
-    struct bytes signer = bytes_slice(signature, 0, bytes_find_byte(signature, ' '));
     FILL(sheet, "<dl class=facts>\n<dt>Captured</dt><dd>{time}</dd>\n<dt>Status</dt><dd>{status}</dd>\n",
          {.time_us = capture->time_us}, {.number = capture->status});
     sheet_fact_text(sheet, "Type", capture->mime);
@@ -141,7 +145,8 @@ static void put_facts(struct sheet *sheet, const struct details *details) {
     }
     sheet_fact_text(sheet, "Server address", field_of(details, "WARC-IP-Address"));
     sheet_fact_text(sheet, "TLS", field_of(details, VOLUME_TLS_FIELD));
-    sheet_fact_text(sheet, "Fetched by", signer);
+    sheet_fact_text(sheet, "Fetched by", details_signer(details, VOLUME_SIGNATURE_FIELD));
+    sheet_fact_text(sheet, "Imported by", details_signer(details, VOLUME_IMPORTED_FIELD));
     if (capture->volume == INSTANCE_GUEST_NUMBER) {
         sheet_fact_text(sheet, "Read from", field_of(details, VOLUME_SOURCE_FIELD));
     }
@@ -342,6 +347,7 @@ static void details_put_json(struct json *json, const struct details *details) {
     json_bytes(json, "ip_address", field_of(details, "WARC-IP-Address"));
     json_bytes(json, "tls", field_of(details, VOLUME_TLS_FIELD));
     json_bytes(json, "signature", field_of(details, VOLUME_SIGNATURE_FIELD));
+    json_bytes(json, "imported", field_of(details, VOLUME_IMPORTED_FIELD));
     json_bytes(json, "record_id", field_of(details, "WARC-Record-ID"));
     json_bytes(json, "collection",
                details->origin != NULL ? bytes_of_string(details->origin) : bytes_of(NULL, 0));

@@ -5,6 +5,7 @@
 #include "replay/site/sheet.h"
 #include "replay/wayback/memento.h"
 #include "replay/wayback/wayback_state.h"
+#include "store/volume/volume_record.h"
 #include "warc/request_key.h"
 
 enum { POLICY_SIZE_MAX = 2048 };
@@ -67,6 +68,16 @@ static void frame_put_head(struct sheet *sheet, const struct wayback *wayback) {
     put_asset(sheet, "<script src=\"", "frame.js", "\" defer></script>\n");
 }
 
+/* Of what another node gave and nobody here can say more of: who took it from a file. */
+static void frame_put_importer(struct sheet *sheet, const struct wayback *wayback) {
+    struct bytes imported = fields_get(&wayback->record.header->fields, BYTES(VOLUME_IMPORTED_FIELD));
+    if (wayback->capture.volume == INSTANCE_GUEST_NUMBER && imported.size > 0) {
+        sheet_html(sheet, " <span id=importer>imported by ");
+        sheet_text(sheet, bytes_slice(imported, 0, bytes_find_byte(imported, ' ')));
+        sheet_html(sheet, "</span>");
+    }
+}
+
 static void put_banner(struct sheet *sheet, const struct wayback *wayback,
                        const struct archive_neighbours *near) {
     sheet_html(sheet, "<header id=banner data-url=\"");
@@ -99,6 +110,7 @@ static void put_banner(struct sheet *sheet, const struct wayback *wayback,
         sheet_text(sheet, bytes_slice(origin, 0, bytes_find_byte(origin, '@')));
         sheet_html(sheet, "</span>");
     }
+    frame_put_importer(sheet, wayback);
     sheet_html(sheet, "</p>\n");
     frame_put_links(sheet, wayback, near);
     sheet_html(sheet, "<div id=parts></div>\n<p id=notice role=status></p>\n</header>\n");

@@ -134,6 +134,17 @@ static void add_source(struct wayback *wayback) {
     http_add_header(wayback->request, "X-Mnemon-Source", text);
 }
 
+/* The node that took it from a file: its key, which stands before its signature. */
+static void add_importer(struct wayback *wayback) {
+    const struct fields *fields = &wayback->record.header->fields;
+    struct bytes imported = fields_get(fields, BYTES(VOLUME_IMPORTED_FIELD));
+    char text[SOURCE_SIZE_MAX];
+    if (imported.size > 0) {
+        wayback_clean(bytes_slice(imported, 0, bytes_find_byte(imported, ' ')), text, sizeof text);
+        http_add_header(wayback->request, "X-Mnemon-Imported-By", text);
+    }
+}
+
 void wayback_add_url(struct wayback *wayback) {
     struct buf *text = &wayback->kit->text;
     buf_clear(text);
@@ -147,6 +158,7 @@ enum err wayback_add_headers(struct wayback *wayback) {
     memento_add_datetime(wayback->request, wayback->capture.time_us);
     wayback_add_url(wayback);
     add_source(wayback);
+    add_importer(wayback);
     partial_add_header(wayback->request, archive_reader_absent(wayback->reader));
     add_original_fields(wayback);
     add_content_location(wayback);

@@ -100,6 +100,32 @@ enum err backend_code_read_answers(struct bytes in, bool *ret_holds, size_t hold
 
 /* ---- documents ---- */
 
+/*
+ * Who imported it stands where a document without HTTP has its media type, which one with a head does not
+ * need: readers of earlier versions pass over it. The word tells it from the type of a record that some of
+ * them put there.
+ */
+static const char IMPORTED_WORD[] = "imported ";
+enum { IMPORTED_WORD_SIZE = sizeof IMPORTED_WORD - 1 };
+
+static void write_type(struct wire_writer *writer, const struct document *document) {
+    if (document->head.size == 0 || document->imported.size == 0) {
+        wire_write_string(writer, document->content_type);
+        return;
+    }
+    wire_write_varint(writer, IMPORTED_WORD_SIZE + document->imported.size);
+    wire_write_bytes(writer, bytes_of(IMPORTED_WORD, IMPORTED_WORD_SIZE));
+    wire_write_bytes(writer, document->imported);
+}
+
+static void read_type(struct document *document, struct bytes type) {
+    if (document->head.size > 0 && bytes_starts_with(type, bytes_of_string(IMPORTED_WORD))) {
+        document->imported = bytes_skip(type, IMPORTED_WORD_SIZE);
+    } else {
+        document->content_type = type;
+    }
+}
+
 enum err backend_code_put_meta(struct buf *out, const struct document *document, enum store_mode mode,
                                enum backend_code_form form) {
     ASSERT((form == BACKEND_CODE_LEFT_OUT) == document->is_body_left_out);
@@ -109,12 +135,14 @@ enum err backend_code_put_meta(struct buf *out, const struct document *document,
         document->ip_address.size > BACKEND_CODE_WORD_SIZE_MAX ||
         document->truncated.size > BACKEND_CODE_WORD_SIZE_MAX ||
         document->tls.size > BACKEND_CODE_WORD_SIZE_MAX ||
-        document->signature.size > BACKEND_CODE_SIGNATURE_SIZE_MAX) {
+        document->signature.size > BACKEND_CODE_SIGNATURE_SIZE_MAX ||
+        document->imported.size > BACKEND_CODE_SIGNATURE_SIZE_MAX) {
         return ERR_LIMIT;
     }
     size_t texts_size = document->url.size + document->head.size + document->request.size +
                         document->content_type.size + document->ip_address.size + document->truncated.size +
-                        document->tls.size + document->signature.size;
+                        document->tls.size + document->signature.size + IMPORTED_WORD_SIZE +
+                        document->imported.size;
     struct wire_writer writer;
     start(&writer, out, texts_size + BACKEND_CODE_SMALL_SIZE_MAX);
     size_t before = out->size;
@@ -124,7 +152,7 @@ enum err backend_code_put_meta(struct buf *out, const struct document *document,
     wire_write_u64(&writer, (uint64_t)document->time_us);
     wire_write_string(&writer, document->url);
     wire_write_string(&writer, document->head);
-    wire_write_string(&writer, document->content_type);
+    write_type(&writer, document);
     wire_write_string(&writer, document->request);
     wire_write_string(&writer, document->ip_address);
     wire_write_string(&writer, document->truncated);
@@ -154,7 +182,7 @@ static void read_meta(struct wire_reader *reader, struct backend_code_document *
     document->time_us = read_time(reader);
     document->url = wire_read_string(reader, INDEX_URL_SIZE_MAX);
     document->head = wire_read_string(reader, BACKEND_CODE_HEAD_SIZE_MAX);
-    document->content_type = wire_read_string(reader, BACKEND_CODE_FIELD_SIZE_MAX);
+    read_type(document, wire_read_string(reader, BACKEND_CODE_FIELD_SIZE_MAX));
     document->request = wire_read_string(reader, BACKEND_CODE_HEAD_SIZE_MAX);
     document->ip_address = wire_read_string(reader, BACKEND_CODE_WORD_SIZE_MAX);
     document->truncated = wire_read_string(reader, BACKEND_CODE_WORD_SIZE_MAX);

@@ -10,7 +10,7 @@
 #include "web/url/surt.h"
 #include "web/url/url.h"
 
-enum { NUMBER_SIZE = 8, MENDS_SIZE = 48, FIELDS_MAX = 6 };
+enum { NUMBER_SIZE = 8, MENDS_SIZE = 48, FIELDS_MAX = 7 };
 
 struct bytes volume_urn(const uint8_t digest[SHA256_SIZE], char out[VOLUME_URN_SIZE]) {
     size_t prefix_size = sizeof VOLUME_URN_PREFIX - 1;
@@ -284,6 +284,9 @@ static void encode_list_fields(const struct volume_writer *writer, const struct 
     }
     if (document->signature.size > 0) {
         encode_add_field(own, BYTES(VOLUME_SIGNATURE_FIELD), document->signature);
+    }
+    if (document->imported.size > 0) {
+        encode_add_field(own, BYTES(VOLUME_IMPORTED_FIELD), document->imported);
     }
     if (plan->is_bare) {
         encode_add_field(own, BYTES(VOLUME_BARE_FIELD), BYTES("yes"));

@@ -3,7 +3,8 @@
  *
  *      WARC-Target-URI: urn:sha256:<hex>        a plain document, which has no URL
  *      Mnemon-Block: 2                          number of the block, where it is not 0
- *      Mnemon-Signature: <key> <hex>            who vouches for it: crawl/engine/attest.h
+ *      Mnemon-Signature: <key> <hex>            who fetched it and vouches for it: crawl/engine/attest.h
+ *      Mnemon-Imported: <key> <hex>             likewise, who imported it from a file
  *      Mnemon-Request-Key: __wb_method=POST&a=1 method and body of the request, if it is no GET: the capture
  * is found by its URL with these arguments (warc/request_key.h) Mnemon-Delete: <hex>.<number>            one
  * reference to that block is gone (a metadata record) Mnemon-Capture: <date>                   with it: the
@@ -32,6 +33,7 @@
 #define VOLUME_MENDS_FIELD "Mnemon-Mends"
 #define VOLUME_TLS_FIELD "Mnemon-TLS"
 #define VOLUME_SIGNATURE_FIELD "Mnemon-Signature"
+#define VOLUME_IMPORTED_FIELD "Mnemon-Imported"
 #define VOLUME_SOURCE_FIELD "Mnemon-Source" /* only of a guest's: which node it came from */
 
 /* What a revisit says of the record that it refers to. */
