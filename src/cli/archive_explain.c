@@ -124,6 +124,7 @@ static void explain_robots(struct explanation *explanation) {
 /* ---- the address ---- */
 
 struct lookup {
+    struct loop *loop;
     struct dns_answer answer;
     bool is_answered;
 };
@@ -132,14 +133,15 @@ static void on_name(void *context, const struct dns_answer *answer) {
     struct lookup *lookup = context;
     lookup->answer = *answer;
     lookup->is_answered = true;
+    uv_stop(&lookup->loop->uv); /* it may be told by a timer, and then nothing else would end the wait */
 }
 
 /* As the crawler would look it up. */
 static enum err look_up(const struct explanation *explanation, struct bytes name,
                         struct dns_answer *ret_answer) {
-    struct lookup lookup = {.is_answered = false};
-    struct dns_question question = {0};
     struct loop loop;
+    struct lookup lookup = {.loop = &loop};
+    struct dns_question question = {0};
     struct dns *dns = NULL;
     enum err err = loop_init(&loop, 0);
     if (err != ERR_OK) {
