@@ -1,6 +1,8 @@
 """mnemon archive says why something could not be fetched, ends with 1 if nothing was, and remembers that a host was down."""
 import json
 import socket
+import threading
+import time
 import urllib.request
 
 import pytest
@@ -9,7 +11,7 @@ from test_archive import data, page, site  # noqa: F401
 from test_replay import Node, response
 from waiting import wait_for
 
-# One run for all of them: each host is tried three times, with pauses, at the same time.
+# One run for all of them: each host is tried two or three times, with pauses, at the same time.
 KINDS = ("refused", "timeout", "tls", "closed", "name_not_found")
 
 
@@ -36,7 +38,6 @@ def down(tmp_path_factory):
     import os
     import pathlib
     import subprocess
-    import threading
     program = os.environ.get("MNEMON", str(pathlib.Path(__file__).parents[2] / "build" / "mnemon"))
     top = tmp_path_factory.mktemp("reasons")
     directory = top / "data"
@@ -82,6 +83,55 @@ def test_every_reason_is_named_with_its_url(down):
     for kind, url in urls.items():
         assert reasons[kind]["urls"] == [url] and reasons[kind]["count"] == 1 and reasons[kind]["text"]
     assert (summary["seeds_stored"], summary["seeds_failed"], summary["failed"]) == (0, 5, 5)
+
+
+def test_a_host_where_nobody_listens_is_given_up_in_a_moment(mnemon, tmp_path):
+    """Waits of 2, 4 and 8 s for its robots.txt lay before the news: 14 s, in which nothing was said."""
+    with socket.create_server(("127.0.5.8", 0)) as server:
+        port = server.getsockname()[1]
+    for url in (f"http://127.0.5.8:{port}/", f"https://127.0.5.8:{port}/"):
+        began = time.monotonic()
+        done = mnemon("archive", url, "--allow-private", "--data", str(tmp_path / "data"))
+        assert time.monotonic() - began < 9, done.stderr
+        assert done.returncode == 1 and f"{url}: the host refused the connection" in done.stderr
+
+
+def test_a_dead_host_of_others_holds_up_no_crawl(mnemon, tmp_path, site):  # noqa: F811
+    with socket.create_server(("127.0.5.9", 0)) as server:
+        dead = f"http://127.0.5.9:{server.getsockname()[1]}/picture.png"
+    web = site()
+    web.put("/", f'<img src="{dead}">')
+    began = time.monotonic()
+    done = mnemon("archive", web.url("/"), "--scope", "page", "--allow-private", "--data", str(tmp_path / "data"))
+    assert time.monotonic() - began < 9, done.stderr
+    assert done.returncode == 0 and f"the host refused the connection (Connection refused): {dead}" in done.stdout, done.stdout
+
+
+def test_a_server_that_restarts_in_the_middle_is_waited_for(mnemon, tmp_path):
+    """It has answered before: that nobody listens now does not mean that nobody is there."""
+    server = socket.create_server(("127.0.5.10", 0))
+    address = server.getsockname()
+    pages = {b"/": page("/later").encode(), b"/later": b"it is back"}
+
+    def serve(listener):
+        path = b""
+        while path != b"/later":
+            peer, _ = listener.accept()
+            path = peer.recv(65536).split(b" ")[1]
+            status, body = (b"200 OK", pages[path]) if path in pages else (b"404 Not Found", b"")
+            if path == b"/":
+                listener.close()
+            peer.sendall(b"HTTP/1.1 " + status + b"\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            peer.close()
+            if path == b"/":
+                time.sleep(2.5)  # longer than until the second try of a host that never answered: the time is the subject
+                listener = socket.create_server(address)
+        listener.close()
+
+    threading.Thread(target=serve, args=(server,), daemon=True).start()
+    done = mnemon("archive", f"http://{address[0]}:{address[1]}/", "--allow-private", "--delay", "0", "--data", str(tmp_path / "data"), "--json", "-q")
+    summary = json.loads(done.stdout)
+    assert done.returncode == 0 and summary["failed"] == 0 and summary["retried"] >= 1, summary
 
 
 def test_a_host_that_was_down_is_part_of_the_archive(down):
@@ -139,6 +189,12 @@ def test_robots_and_strict(mnemon, data, site):  # noqa: F811
     half = mnemon("archive", web.url("/"), "http://no-such-host.invalid/", "--allow-private", "--delay", "0", "-q")
     assert half.returncode == 0 and "there is no host of that name: http://no-such-host.invalid/" in half.stdout
     assert mnemon("archive", web.url("/"), "http://no-such-host.invalid/", "--allow-private", "--delay", "0", "-q", "--strict").returncode == 1
+
+
+def test_an_explanation_ends_if_no_nameserver_can_be_asked(mnemon, data, site):  # noqa: F811
+    """A question that cannot even be sent fails at once; the command waited for ever."""
+    done = mnemon("archive", site().url("/"), "--allow-private", "--nameserver", "255.255.255.255", "--explain", "http://no-such-host.invalid/")
+    assert "its name could not be resolved" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_private_address_is_refused_at_once(mnemon, data):  # noqa: F811

@@ -182,6 +182,35 @@ static void dead_after_failures_in_a_row(void **state) {
     }
 }
 
+/* Where nobody listens there is nobody to be patient with: once more after a moment, then no back-off at all.
+ */
+static void who_is_not_there_is_not_waited_for(void **state) {
+    (void)state;
+    struct pace pace;
+    struct pace_answer refused = {.is_absent = true};
+    struct pace_answer answered = {.status = 200, .duration_us = 1000};
+    uint64_t now_us = 100 * S;
+    pace_init(&pace);
+    pace_finish(&pace, &pace_defaults, &refused, now_us, 0);
+    assert_int_equal(pace_next_us(&pace) - now_us, pace_defaults.absent_us);
+    assert_int_equal(pace_why(&pace, now_us), PACE_FAILURES);
+    now_us = pace_next_us(&pace);
+    pace_finish(&pace, &pace_defaults, &refused, now_us, 0);
+    assert_int_equal(pace_next_us(&pace) - now_us, pace_defaults.delay_min_us);
+    assert_int_equal(pace.bad_count, 0); /* nor are others at that host slowed down */
+    for (uint32_t i = 2; i < pace_defaults.failures_max; i++) {
+        assert_false(pace_is_dead(&pace));
+        pace_finish(&pace, &pace_defaults, &refused, now_us += S, 0);
+    }
+    assert_true(pace_is_dead(&pace));
+    pace_init(&pace);
+    pace_finish(&pace, &pace_defaults, &answered, now_us += S, 0);
+    refused.is_absent = false; /* it has answered before: it may come back */
+    now_us += S;
+    pace_finish(&pace, &pace_defaults, &refused, now_us, 0);
+    assert_int_equal(pace_next_us(&pace) - now_us, pace_defaults.backoff_min_us);
+}
+
 static void everything_waits_for_robots(void **state) {
     (void)state;
     struct pace pace;
@@ -267,6 +296,7 @@ int main(void) {
         cmocka_unit_test(retry_after_in_seconds_and_as_date),
         cmocka_unit_test(bad_answers_double_the_wait_and_good_ones_halve_it),
         cmocka_unit_test(dead_after_failures_in_a_row),
+        cmocka_unit_test(who_is_not_there_is_not_waited_for),
         cmocka_unit_test(everything_waits_for_robots),
         cmocka_unit_test(waits_are_never_shortened),
         cmocka_unit_test(addresses_share_transfers_and_delay),

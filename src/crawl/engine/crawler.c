@@ -120,8 +120,10 @@ void crawler_end_request(struct crawler *crawler, const struct trip *trip) {
         crawler_check_lease(crawler, host);
         return;
     }
+    host->has_answered[trip->is_https] = host->has_answered[trip->is_https] || result->err == ERR_OK;
     struct pace_answer answer = {
         .status = result->err == ERR_OK ? result->status : 0,
+        .is_absent = crawler_is_absent(trip),
         .duration_us = result->first_byte_us,
     };
     struct http_head head;
@@ -153,7 +155,8 @@ static void crawler_fail(struct crawler *crawler, struct trip *trip) {
     enum frontier_state state = FRONTIER_FAILED;
     if (result->err == ERR_CANCELLED) {
         state = FRONTIER_AGAIN;
-    } else if (result->is_worth_retry && url->tries + 1 < CRAWLER_TRIES_MAX) {
+    } else if (result->is_worth_retry &&
+               url->tries + 1 < (crawler_is_absent(trip) ? CRAWLER_ABSENT_TRIES_MAX : CRAWLER_TRIES_MAX)) {
         state = FRONTIER_RETRY;
     }
     if (state == FRONTIER_FAILED) {
@@ -189,6 +192,7 @@ static bool start_fetch(struct crawler *crawler, struct host *host, struct campa
         return false;
     }
     trip->url = url;
+    trip->is_https = crawler->url.scheme_type == URL_SCHEME_HTTPS;
     buf_put(&trip->address, url->url);
     bool has_earlier = url->history.has_digest && url->history.last_status == 200;
     struct fetch_request request = {
@@ -280,6 +284,11 @@ static enum turn fetch(struct crawler *crawler, struct host *host, struct campai
     if (would_go && !may_go && !is_own_matter && crawler_needs_lease(crawler, host)) {
         crawler_give_up(crawler, campaign, url, FRONTIER_AGAIN, 0);
         crawler_ask_lease(crawler, host, crawler->url.scheme_type == URL_SCHEME_HTTPS);
+        return TURN_SHORT;
+    }
+    if (would_go && pace_next_us(&host->pace) > crawler_now_us(crawler)) {
+        crawler_give_up(crawler, campaign, url, FRONTIER_AGAIN, 0); /* it had this turn for other URLs */
+        hosts_queue(&crawler->hosts, host, pace_next_us(&host->pace));
         return TURN_SHORT;
     }
     switch (permission) {
@@ -782,6 +791,6 @@ void crawler_put_waiting(const struct crawler *crawler, size_t hosts_max, struct
         buf_put_string(out, i > 0 ? "; " : "");
         buf_put(out, longest[i]->name);
         buf_put_string(out, ": ");
-        pace_put_why(&longest[i]->pace, now_us, local_us, out);
+        crawler_put_why(longest[i], now_us, local_us, out);
     }
 }

@@ -67,3 +67,15 @@ void crawler_note_failure(struct host *host, const struct fetch_result *result) 
     snprintf(host->failure_why, sizeof host->failure_why, "%s",
              result->err == ERR_OK ? "" : err_detail_text(&result->detail, result->err));
 }
+
+bool crawler_is_absent(const struct trip *trip) {
+    return trip->result->err == ERR_REFUSED && !trip->host->has_answered[trip->is_https];
+}
+
+void crawler_put_why(const struct host *host, uint64_t now_us, int64_t local_us, struct buf *out) {
+    bool has_failed = host->failure_reason != TALLY_NONE;
+    buf_put_string(out, has_failed ? tally_reason_text(host->failure_reason) : "");
+    buf_put_string(out, has_failed ? " (" : "");
+    pace_put_why(&host->pace, now_us, local_us, out);
+    buf_put_string(out, has_failed ? ")" : "");
+}

@@ -4,10 +4,7 @@
 
 #include "warc/content.h"
 
-enum {
-    TRIES_MAX = 3,
-    RETRY_AFTER_S = 3600, /* when all tries failed */
-};
+enum { RETRY_AFTER_S = 3600 }; /* when all tries failed */
 
 static struct host_robots *robots_of(struct host *host, const struct url *url) {
     return &host->robots[url->scheme_type == URL_SCHEME_HTTPS ? 1 : 0];
@@ -111,8 +108,10 @@ static void robots_learn(struct crawler *crawler, struct trip *trip) {
         crawler_bar(crawler, host, known);
     }
     bool is_hopeless = result->err != ERR_OK && !result->is_worth_retry; /* no such name, a private address */
+    bool is_absent = crawler_is_absent(trip);
+    uint8_t tries_max = is_absent ? CRAWLER_ABSENT_TRIES_MAX : CRAWLER_TRIES_MAX;
     bool is_last_try =
-        ++known->tries_count >= TRIES_MAX || pace_is_dead(&host->pace) || known->is_barred || is_hopeless;
+        ++known->tries_count >= tries_max || pace_is_dead(&host->pace) || known->is_barred || is_hopeless;
     robots_done(&known->robots);
     robots_init(&known->robots, policy == ROBOTS_OBEY ? ROBOTS_ALLOW_NOTHING : policy);
     known->is_unreachable = false;
@@ -124,7 +123,9 @@ static void robots_learn(struct crawler *crawler, struct trip *trip) {
     }
     if (policy == ROBOTS_ALLOW_NOTHING && !is_last_try) {
         known->state = HOST_ROBOTS_UNKNOWN; /* again, when the pace allows */
-        pace_wait_for_robots(&host->pace, &crawler->pace, crawler_now_us(crawler));
+        if (!is_absent) {
+            pace_wait_for_robots(&host->pace, &crawler->pace, crawler_now_us(crawler));
+        }
         return;
     }
     known->state = HOST_ROBOTS_KNOWN;
@@ -226,7 +227,11 @@ static void on_fetched(void *context, struct fetch_result *result) {
         struct host *host = trip->host;
         crawler_end_request(crawler, trip);
         robots_learn(crawler, trip);
-        hosts_queue(&crawler->hosts, host, pace_next_us(&host->pace));
+        /* URLs that may not be fetched without it are given up at once; whatever is asked waits for its time.
+         */
+        bool is_unreachable = host->robots[trip->is_https].is_unreachable;
+        hosts_queue(&crawler->hosts, host,
+                    is_unreachable ? crawler_now_us(crawler) : pace_next_us(&host->pace));
         crawler_home_serve(crawler, host);
     }
     if (result->err == ERR_OK) {

@@ -18,7 +18,12 @@
 #include "crawl/engine/workers.h"
 #include "net/dns.h"
 
-enum { CRAWLER_TRIES_MAX = 3, CRAWLER_REFUSALS_MAX = 4, CRAWLER_STORING_MAX = 512 };
+enum {
+    CRAWLER_TRIES_MAX = 3,
+    CRAWLER_ABSENT_TRIES_MAX = 2, /* where nobody listens */
+    CRAWLER_REFUSALS_MAX = 4,
+    CRAWLER_STORING_MAX = 512,
+};
 
 struct crawler {
     struct crawler_config config;
@@ -144,6 +149,15 @@ void crawler_give_up(struct crawler *crawler, struct campaign *campaign, struct 
  */
 void crawler_fail_url(struct crawler *crawler, struct host *host, struct campaign *campaign,
                       struct frontier_url *take_url, uint8_t reason, const char *why);
+
+/*
+ * Nobody listens there, or somebody that does not speak TLS, and nobody has answered there yet: one more try,
+ * a moment later, tells as much as many. Whoever has answered once is given the usual time to come back.
+ */
+bool crawler_is_absent(const struct trip *trip);
+
+/* Append why the host waits: "the host refused the connection (no connection, 1 in a row)". */
+void crawler_put_why(const struct host *host, uint64_t now_us, int64_t local_us, struct buf *out);
 
 /* What the last request to the host says about it. */
 void crawler_note_failure(struct host *host, const struct fetch_result *result);

@@ -67,6 +67,7 @@ struct host {
     uint32_t trap_unkept_count;   /* looks at links since its state was last kept with a frontier */
     uint8_t ip[16];
     bool has_ip;            /* of the last answer */
+    bool has_answered[2];   /* to a request of http, of https */
     bool is_busy;           /* a request is under way */
     uint8_t failure_reason; /* why there was no answer to the last request; TALLY_NONE: there was one */
     char failure_why[TALLY_WHY_SIZE_MAX]; /* in more words */

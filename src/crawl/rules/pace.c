@@ -14,6 +14,7 @@ const struct pace_config pace_defaults = {
     .retry_after_max_us = UINT64_C(3600) * 1000000,
     .backoff_min_us = UINT64_C(2) * 1000000,
     .backoff_max_us = UINT64_C(600) * 1000000,
+    .absent_us = UINT64_C(1000000),
     .failures_max = 5,
     .address_transfers_max = 8,
     .address_delay_us = 50000,
@@ -85,7 +86,7 @@ static void pace_learn(struct pace *pace, uint64_t duration_us) {
     pace->answer_us = pace->answer_us == 0 ? bounded_us : (3 * pace->answer_us + bounded_us) / 4;
 }
 
-static void pace_fail(struct pace *pace, const struct pace_config *config, uint64_t now_us) {
+static void pace_fail(struct pace *pace, const struct pace_config *config, bool is_absent, uint64_t now_us) {
     if (pace->failures_count < UINT16_MAX) {
         pace->failures_count++;
     }
@@ -94,7 +95,11 @@ static void pace_fail(struct pace *pace, const struct pace_config *config, uint6
         pace->reason = PACE_DEAD;
         return;
     }
-    back_off(pace, config, now_us, PACE_FAILURES);
+    if (!is_absent) {
+        back_off(pace, config, now_us, PACE_FAILURES);
+    } else if (pace->failures_count == 1) {
+        wait_at_least(pace, saturating_add(now_us, config->absent_us), PACE_FAILURES);
+    }
 }
 
 /* Requests that are too many, and servers or gateways that cannot answer. Others, 500 too, are about a page.
@@ -125,7 +130,7 @@ void pace_finish(struct pace *pace, const struct pace_config *config, const stru
         pace->reason = PACE_READY; /* that wait is over; what follows sets another */
     }
     if (answer->status == 0) {
-        pace_fail(pace, config, now_us);
+        pace_fail(pace, config, answer->is_absent, now_us);
     } else {
         pace->failures_count = 0;
         pace_learn(pace, answer->duration_us);

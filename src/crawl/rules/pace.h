@@ -8,6 +8,7 @@
  *      - Crawl-delay of its robots.txt, up to a maximum; not where the user chose 0
  *      - Retry-After of a 429 or 503, up to a maximum; without one, and for failures, a time that doubles
  * with each bad answer in a row and halves with each good one
+ *      - a moment, where nobody listens and nobody has answered yet: nobody is there to be patient with
  *
  * After a number of failed connections in a row the host counts as dead for this visit. Many hosts behind one
  * address share a limit of transfers and a delay: struct pace_addresses.
@@ -33,6 +34,7 @@ struct pace_config {
     uint64_t retry_after_max_us; /* the same */
     uint64_t backoff_min_us;     /* after the first bad answer */
     uint64_t backoff_max_us;
+    uint64_t absent_us;             /* after the first failure where nobody listens */
     uint32_t failures_max;          /* connections in a row; then it is dead */
     uint32_t address_transfers_max; /* at once for one IP address; 0: no limit */
     uint64_t address_delay_us;      /* between two starts for one IP address; not where the user chose 0 */
@@ -56,6 +58,7 @@ enum { PACE_REASONS_COUNT = PACE_DEAD + 1 };
 /* How a request ended. */
 struct pace_answer {
     uint16_t status;          /* 0: none, the connection failed */
+    bool is_absent;           /* of a failure: nobody listens, and nobody has answered there yet */
     uint64_t duration_us;     /* to the first byte */
     struct bytes retry_after; /* value of the header; may be empty */
 };
