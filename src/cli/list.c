@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/period.h"
+#include "replay/archive/stamp.h"
 #include "store/instance/absent.h"
 #include "store/instance/capture_line.h"
 #include "store/instance/query.h"
@@ -26,10 +27,13 @@ static int print_captures(struct cli *cli, const struct list_options *options, s
     struct capture capture;
     enum err err = ERR_OK;
     uint64_t count = 0;
+    char id[STAMP_SIZE];
     capture_line_init(&text, data->instance);
     query_start(query, data->session);
     while (count < options->limit && !ferror(cli->out) && (err = query_next(query, &capture)) == ERR_OK) {
         struct cdxj cdxj = capture_line_cdxj(&text, &capture);
+        /* OutbackCDX, which such lines are fed to, refuses fields that it does not know. */
+        cdxj.id = options->json ? bytes_of_string(stamp_format(stamp_of(&capture), id)) : bytes_of(NULL, 0);
         buf_clear(&line);
         err = options->json ? cdxj_put_json(&line, &cdxj) : cdxj_put(&line, &cdxj);
         if (err != ERR_OK) {

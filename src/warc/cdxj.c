@@ -35,6 +35,7 @@ static void cdxj_put_members(struct json *json, const struct cdxj *cdxj) {
         json_format(json, "offset", "%ju", (uintmax_t)cdxj->offset);
     }
     put_value(json, "filename", cdxj->filename);
+    put_value(json, "id", cdxj->id);
     put_value(json, "method", key.method);
     put_value(json, "requestBody", key.body);
 }

@@ -26,6 +26,7 @@ struct cdxj {
     uint64_t length;
     uint64_t offset;
     struct bytes filename;
+    struct bytes id; /* its permanent address in an archive; files that leave it have none */
 };
 
 /* Append the line with its line end. ERR_INVALID if the key is empty or has white space. */

@@ -128,7 +128,7 @@ def test_cdxj_equals_mnemon_list(iana, mnemon):
     listed = mnemon("list", "*", "--data", str(iana.node.data)).stdout
     as_json = mnemon("list", "*", "--data", str(iana.node.data), "--json").stdout
     iana.node.start()
-    assert found == listed
+    assert re.sub(r', "id": "[^"]*"', "", found) == listed, "but for the permanent address, which OutbackCDX does not take"
     assert [json.loads(line) for line in as_json.splitlines()] == iana.objects(url="*")
 
 
@@ -183,7 +183,7 @@ def test_json_of_both(cdx):
     answer = cdx.get(PYWB, url="example.org/moved", output="json")
     assert answer["Content-Type"] == "application/x-ndjson"
     objects = [json.loads(line) for line in answer.text.splitlines()]
-    assert [list(value) for value in objects] == [["urlkey", "timestamp", "url", "mime", "status", "digest", "length", "offset", "filename"]] * 2
+    assert [list(value) for value in objects] == [["urlkey", "timestamp", "url", "mime", "status", "digest", "length", "offset", "filename", "id"]] * 2
     assert cdx.get(PYWB, url="example.org/moved")["Content-Type"] == "text/x-cdxj; charset=utf-8"
 
 

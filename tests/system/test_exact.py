@@ -168,6 +168,12 @@ def test_each_capture_of_a_second_has_an_address(node):
     assert sorted((answer.status, answer.text) for answer in answers) == [
         (200, "first witness"), (200, "second witness"), (301, ""), (404, "")]
     assert sorted(node.get(f"/cdx/search/cdx?url={url}&fl=id").text.split()) == sorted(ids)
+    for path in (f"/cdx?url={url}", f"/cdx?url={url}&output=json", f"/web/timemap/cdxj/{url}"):  # lines whose fields have names
+        assert re.findall(r'"id": "([^"]*)"', node.get(path).text) == ids, path
+    listed = node.mnemon("list", url, "--json", "--data", str(node.data)).stdout
+    assert re.findall(r'"id": "([^"]*)"', listed) == ids, listed
+    for path in (f"/cdx?url={url}&output=text", f"/cdx/search/cdx?url={url}", f"/cdx/search/cdx?url={url}&output=json"):
+        assert not IDS.search(node.get(path).text), "others count the fields"
     calendar = node.get(f"/web/*/{url}").text
     assert set(IDS.findall(calendar)) == set(ids)
     days = json.loads(node.get(f"/api/v1/calendar?url={url}").text)["days"]

@@ -301,8 +301,8 @@ void cdx_query_choose_shown(struct cdx_query *query) {
     bool has_names = query->dialect == CDX_PYWB && (query->output == CDX_JSON || query->output == CDX_CDXJ);
     unsigned count = query->dialect == CDX_PYWB ? CDX_ACCESS + 1 : CDX_PUBLIC_COUNT;
     for (unsigned i = 0; i < CDX_FIELDS_COUNT && !query->is_shown_chosen; i++) {
-        bool is_of_request = has_names && (i == CDX_METHOD || i == CDX_REQUEST_BODY);
-        if (i < count || is_of_request || (query->is_resolved && i >= CDX_ORIGINAL_LENGTH)) {
+        bool is_further = has_names && (i == CDX_ID || i == CDX_METHOD || i == CDX_REQUEST_BODY);
+        if (i < count || is_further || (query->is_resolved && i >= CDX_ORIGINAL_LENGTH)) {
             query->shown[query->shown_count++] = (enum cdx_field)i;
         }
     }
