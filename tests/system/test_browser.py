@@ -13,6 +13,7 @@ import pytest
 
 from proxynodes import Origin, crowd
 from ringnodes import await_agreement, found, many, wait_for
+from test_replay import Node, response
 from webserver import Site
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -294,6 +295,17 @@ def test_a_page_is_read_through_a_node_without_it_while_one_holder_lives(npm, mn
             run_script(npm, "ring.js", archive=reader.url, url=urls[0], part="page")
             if len(having) > 1:
                 having.pop().kill()
+
+
+def test_two_captures_of_one_second_are_opened_by_their_addresses(npm, mnemon, tmp_path):
+    url, texts = "http://second.example/", ["First witness", "Second witness"]
+    path = tmp_path / "second.warc.gz"
+    path.write_bytes(b"".join(response(url, f"<!DOCTYPE html><title>t</title><h1>{text}</h1>") for text in texts))
+    node = Node(mnemon, tmp_path, files=[path])
+    try:
+        run_script(npm, "second.js", archive=f"http://{node.host}", url=url, texts=texts)
+    finally:
+        node.stop()
 
 
 # ---- the web, through a proxy ----
