@@ -30,7 +30,26 @@ static void what_one_stores_the_others_get(void **state) {
             wait_for(copies_is_compared(world->nodes[i].copies, place_of(j)));
         }
         assert_int_equal(atomic_load(&world->nodes[i].blames_count), 0);
+        uint64_t estimate = 0;
+        assert_true(copies_estimate(world->nodes[i].copies, &estimate));
+        assert_true(estimate >= 60);
     }
+}
+
+/* A node that has not compared yet what it has cannot tell from it how much the ring has. */
+static void what_was_not_compared_is_no_measure(void **state) {
+    struct world *world = *state;
+    struct node *silent = &world->nodes[2];
+    uint64_t estimate = 0;
+    silent->vice = NEVER_COMPARES;
+    start_all(world);
+    put(silent, 0, 0);
+    for (unsigned n = 1; n < 30; n++) {
+        put(&world->nodes[n % 2], n, n);
+    }
+    assert_false(copies_estimate(silent->copies, &estimate) && estimate < 30);
+    wait_for(stat_of(&world->nodes[0]).keys_count == 30);
+    assert_false(copies_estimate(silent->copies, &estimate) && estimate < 30);
 }
 
 /* A giver that is busy is asked again until it has given everything; no comparison is needed for that. */
@@ -460,6 +479,7 @@ int main(void) {
         copies_test(the_next_takes_the_part_of_one_that_is_full),
         copies_test(surplus_is_given_up_when_all_holders_have_it),
         copies_test(surplus_stays_where_its_owner_wants_it),
+        copies_test(what_was_not_compared_is_no_measure),
         copies_test(surplus_stays_until_it_is_confirmed),
         copies_test(surplus_stays_while_a_holder_is_not_believed),
         copies_test(copies_of_a_dead_node_are_made_again),

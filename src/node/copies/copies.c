@@ -517,6 +517,18 @@ void copies_stat(struct copies *copies, struct ring_view_stored *ret_stat) {
 
 enum { ESTIMATE_ARCS_MAX = 64 };
 
+/* Has the piece been compared with all that keep it and are here, and was nothing missing on this node? */
+static bool piece_is_whole(const struct copies *copies, size_t index, size_t members_count) {
+    bool is_whole = true;
+    for (size_t i = 0; i < members_count && is_whole; i++) {
+        struct copy_plan_member_status member;
+        copy_plan_member(copies->copy_plan, index, i, &member);
+        bool counts = !member.is_away && !member.is_spare;
+        is_whole = !counts || (member.compared_at_us > 0 && member.missing_here_count == 0);
+    }
+    return is_whole;
+}
+
 /* The arcs of which this node has everything, and which part of the ring they are together. */
 static size_t list_arcs(struct copies *copies, struct reconcile_arc out[ESTIMATE_ARCS_MAX],
                         double *ret_share) {
@@ -526,6 +538,9 @@ static size_t list_arcs(struct copies *copies, struct reconcile_arc out[ESTIMATE
     for (size_t i = 0; i < copy_plan_pieces_count(copies->copy_plan) && count < ESTIMATE_ARCS_MAX; i++) {
         struct copy_plan_piece_status piece;
         copy_plan_piece(copies->copy_plan, i, &piece);
+        if (!piece_is_whole(copies, i, piece.members_count)) {
+            continue;
+        }
         uint64_t way = piece.to.high - piece.from.high;
         *ret_share += way > 0 ? (double)way / 0x1p64 : 1;
         ring_id_write(piece.from, out[count].from);
