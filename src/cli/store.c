@@ -144,7 +144,7 @@ static void put_twins_text(struct buf *out, const struct twins_stat *twins) {
     value_put_count(out, twins->documents_count);
     buf_put_string(out, " on more than one volume, ");
     value_put_size(out, twins->size);
-    buf_put_byte(out, '\n');
+    buf_put_string(out, twins->documents_count > 0 ? "; mnemon store compact merges them\n" : "\n");
 }
 
 static void put_report(struct buf *out, struct data *data, bool is_json) {

@@ -230,7 +230,7 @@ int store_compact(struct cli *cli, const struct store_options *options) {
     data_tell_remote(&data);
     struct compaction compaction = {.dead_percent = (unsigned)options->dead};
     struct err_detail detail = {0};
-    enum err err = twins_merge(data.instance, &compaction.merged_count, &detail);
+    enum err err = twins_merge(data.instance, NULL, NULL, &compaction.merged_count, &detail);
     if (err != ERR_OK) {
         cli_fail(cli, "documents that lie on two volumes cannot be merged: %s",
                  err_detail_text(&detail, err));

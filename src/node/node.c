@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "node/admin/token.h"
+#include "node/admin/twins_merger.h"
 #include "node/admin_api.h"
 #include "node/crawl/crawl_loop.h"
 #include "node/node_file.h"
@@ -37,6 +38,7 @@ struct node {
     struct crawl_loop *crawl_loop;
     struct save_requests *save_requests;
     _Atomic(struct monitor *) monitor; /* the crawl's thread asks for it */
+    struct twins_merger *twins_merger;
     struct admin_api work;
     struct admin *admin;
     struct admin_pages admin_pages;
@@ -324,6 +326,9 @@ static enum err start_http(struct node *node, struct err_detail *detail) {
     if (err == ERR_OK) {
         err = monitor_run(node->work.monitor, node->http);
     }
+    if (err == ERR_OK) {
+        err = twins_merger_start(config->instance, node_note, node, &node->twins_merger);
+    }
     if (err != ERR_OK) {
         return err;
     }
@@ -370,6 +375,7 @@ static void close_node(struct node *node) {
     if (node->has_file) {
         node_file_remove(node->config.directory);
     }
+    twins_merger_stop(node->twins_merger);
     if (node->monitor != NULL) {
         monitor_rest(node->monitor);
     }

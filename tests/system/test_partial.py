@@ -15,6 +15,7 @@ import pytest
 from ringnodes import await_agreement, many, program
 from test_through_node import warc
 from test_together import start_ring
+from waiting import wait_for
 
 PAGES = 24
 SITE = "http://site.test"
@@ -310,3 +311,76 @@ def test_documents_that_an_outage_stored_twice_are_counted_and_merged(mnemon, tm
         got = run("get", "--headers", "--at", f"202601{day:02}", moved)
         assert got.stdout.startswith("HTTP/1.1 200 OK\n") and got.stdout.endswith("x" * 2000), got
     assert run("store", "verify").returncode == 0
+
+
+def test_a_node_merges_what_an_outage_of_a_disk_stored_twice(mnemon, nodes, tmp_path):
+    """The disk is back with the next start; nobody runs a command."""
+    data, disk = tmp_path / "data", tmp_path / "disk"
+    data.mkdir()
+    disk.mkdir()
+    (data / "connector").write_text(f'[volume-0]\npath = volumes/0\nindex = index/0\n[volume-1]\npath = "{disk}"\n')
+
+    def bring(day):
+        source = tmp_path / "pages.warc"
+        source.write_bytes(b"".join(warc(f"{SITE}/{i}", body_of(i) + b"x" * 2000, f"2026-01-{day:02}T03:04:05Z") for i in range(PAGES)))
+        assert mnemon("import", "-q", source, "--data", data).returncode == 0
+
+    def stat():
+        return json.loads(mnemon("store", "stat", "--json", "--data", data).stdout)
+
+    bring(1)
+    away = stat()["volumes"][1]["documents"]
+    assert not (data / "unmerged").exists()
+    disk.rename(disk.with_name("unplugged"))
+    _, process = nodes(data)
+    bring(2)
+    assert (data / "unmerged").exists()
+    process.terminate()
+    assert process.wait(60) == 0
+    disk.with_name("unplugged").rename(disk)
+    assert stat()["duplicates"] == away
+    assert f"duplicates   {away} on more than one volume" in (said := mnemon("store", "stat", "--data", data).stdout)
+    assert "mnemon store compact merges them" in said
+
+    url, process = nodes(data)
+    wait_for(lambda: not (data / "unmerged").exists(), "the merge")
+    assert stat()["duplicates"] == 0
+    listed = mnemon("list", "*", "--data", data)
+    assert listed.returncode == 0 and len(listed.stdout.splitlines()) == 2 * PAGES
+    for i in range(PAGES):
+        for day in (1, 2):
+            status, _, text = ask(url, f"/web/202601{day:02}030405id_/{SITE}/{i}")
+            assert status == 200 and text.encode() == body_of(i) + b"x" * 2000
+    process.terminate()
+    assert process.wait(60) == 0
+    assert mnemon("store", "verify", "--data", data).returncode == 0
+
+
+def test_a_node_merges_what_an_outage_of_a_server_stored_twice(mnemon, nodes, archive, tmp_path):
+    """The server comes back while the node runs, and the node stores meanwhile."""
+    url, process = nodes(archive.data)
+    archive.server.kill()
+    archive.server.wait()
+    source = tmp_path / "again.warc"
+    source.write_bytes(b"".join(warc(f"{SITE}/{i}", body_of(i), "2027-01-02T03:04:05Z") for i in range(PAGES)))
+    assert run(mnemon, archive, "import", "-q", source).returncode == 0
+    assert (archive.data / "unmerged").exists()
+    port = re.search(r':(\d+)"', (archive.data / "connector").read_text())[1]
+    back = subprocess.Popen([program(mnemon), "serve", "--data", str(tmp_path / "server"), "--http", port],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert back.stdout.readline()
+        wait_for(lambda: not (archive.data / "unmerged").exists(), "the merge")
+        stat = json.loads(run(mnemon, archive, "store", "stat", "--json").stdout)
+        assert (stat["duplicates"], stat["captures"]) == (0, 2 * PAGES), stat
+        listed = run(mnemon, archive, "list", "*")
+        assert listed.returncode == 0 and len(listed.stdout.splitlines()) == 2 * PAGES, listed.stderr
+        for i in range(PAGES):
+            for year in (2026, 2027):
+                status, _, text = ask(url, f"/web/{year}id_/{SITE}/{i}")
+                assert status == 200 and text.encode() == body_of(i)
+    finally:
+        process.kill()
+        back.kill()
+        back.wait()
+        back.stdout.close()

@@ -361,6 +361,11 @@ static size_t count_captures(struct fixture *fixture, const char *body, struct r
     return count;
 }
 
+static bool stops_at_once(void *context) {
+    (void)context;
+    return false;
+}
+
 static void copies_on_several_volumes_become_one_and_nothing_of_a_capture_is_lost(void **state) {
     struct fixture *fixture = *state;
     struct document document = {
@@ -371,6 +376,7 @@ static void copies_on_several_volumes_become_one_and_nothing_of_a_capture_is_los
         .request = BYTES("GET /a HTTP/1.1\r\n\r\n"),
         .ip_address = BYTES("192.0.2.1"),
         .tls = BYTES("verified"),
+        .imported = BYTES("key signature"),
     };
     struct record record;
     uint64_t moved_count;
@@ -387,7 +393,9 @@ static void copies_on_several_volumes_become_one_and_nothing_of_a_capture_is_los
     struct stored other = fixture_put_document(fixture, &document, STORE_FORCE_NEW, 7);
     assert_int_equal(count_twins(fixture).documents_count, 2);
 
-    assert_int_equal(twins_merge(fixture->instance, &moved_count, NULL), ERR_OK);
+    assert_int_equal(twins_merge(fixture->instance, stops_at_once, NULL, &moved_count, NULL), ERR_CANCELLED);
+    assert_int_equal(moved_count, 0);
+    assert_int_equal(twins_merge(fixture->instance, NULL, NULL, &moved_count, NULL), ERR_OK);
     assert_true(moved_count >= 2);
     assert_int_equal(count_twins(fixture).documents_count, 1); /* whose keys name their volumes */
     fixture_expect(fixture, &plain.key, "plain");
@@ -395,9 +403,10 @@ static void copies_on_several_volumes_become_one_and_nothing_of_a_capture_is_los
     assert_int_equal(count_captures(fixture, "one body", &record), 3);
     assert_bytes_equal(fields_get(&record.header.fields, BYTES("WARC-IP-Address")), BYTES("192.0.2.1"));
     assert_bytes_equal(fields_get(&record.header.fields, BYTES("Mnemon-TLS")), BYTES("verified"));
+    assert_bytes_equal(fields_get(&record.header.fields, BYTES("Mnemon-Imported")), BYTES("key signature"));
     assert_true(record.head.size > 0);
     fixture_reopen(fixture);
-    assert_int_equal(twins_merge(fixture->instance, &moved_count, NULL), ERR_OK);
+    assert_int_equal(twins_merge(fixture->instance, NULL, NULL, &moved_count, NULL), ERR_OK);
     assert_int_equal(moved_count, 0);
     record_done(&record);
 }

@@ -135,6 +135,9 @@ enum err instance_open(const struct instance_config *config, struct instance **r
         instance_use_server(&instance->connector, config);
     }
     pthread_mutex_init(&instance->lock, NULL);
+    if (config->directory != NULL) { /* without memory for it, nothing is marked */
+        instance->directory = strdup(config->directory);
+    }
     scratch_budget_init_by_disk(&instance->reading, config->directory != NULL ? config->directory : "/tmp",
                                 READING_SIZE_MIN);
     instance->digest_bits =
@@ -166,6 +169,7 @@ void instance_close(struct instance *instance) {
         }
     }
     free(instance->slots);
+    free(instance->directory);
     pthread_mutex_destroy(&instance->lock);
     connector_done(&instance->connector);
     free(instance);

@@ -1,5 +1,6 @@
 #include "store/backend/backend_local.h"
 #include "store/instance/instance_state.h"
+#include "store/instance/twins.h"
 
 /* Blocks of one digest that compare mode looks at, where several volumes have some. */
 enum { COMPARE_NUMBERS_MAX = 16 };
@@ -204,7 +205,7 @@ static bool instance_is_alone(const struct instance *instance) {
 
 static enum err instance_run_delivery(struct delivery *delivery, uint16_t volume) {
     struct instance_session *session = delivery->session;
-    const struct instance *instance = session->instance;
+    struct instance *instance = session->instance;
     bool is_body_left_out = delivery->document.is_body_left_out;
     if (volume != INSTANCE_VOLUME_ANY && instance_find_volume(instance, volume) == instance->slots_count) {
         return err_set(delivery->detail, ERR_NOT_FOUND, "there is no volume %u", volume);
@@ -230,6 +231,9 @@ static enum err instance_run_delivery(struct delivery *delivery, uint16_t volume
         return err;
     }
     size_t place = 0;
+    if (delivery->failed != 0) {
+        twins_mark(instance); /* one of those may have it */
+    }
     err = instance_choose_place(delivery, volume, &place);
     return err == ERR_OK ? instance_deliver_new(delivery, place) : err;
 }

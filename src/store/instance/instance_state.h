@@ -42,6 +42,8 @@ struct instance {
     unsigned digest_bits;
     pthread_mutex_t lock; /* of the reasons */
     struct scratch_budget reading;
+    char *directory;       /* NULL: it has none of its own */
+    atomic_bool is_marked; /* documents were stored while a volume was down: twins.h */
 };
 
 struct instance_session {

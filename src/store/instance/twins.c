@@ -1,8 +1,11 @@
 #include "store/instance/twins.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/map.h"
+#include "base/whole_file.h"
 #include "store/instance/instance_state.h"
 #include "store/instance/record.h"
 #include "store/volume/volume_record.h"
@@ -160,6 +163,8 @@ struct twin {
 
 struct twins {
     struct instance *instance;
+    bool (*goes_on)(void *context);
+    void *context;
     struct instance_session *walk;  /* of walks */
     struct instance_session *here;  /* the copy that stays; a capture's request */
     struct instance_session *there; /* the copy that goes; a capture's record */
@@ -199,9 +204,16 @@ static bool is_equal_on(struct twins *twins, const struct key *key, uint16_t a, 
            bytes_equal(documents[0], documents[1]);
 }
 
+static bool twins_go_on(const struct twins *twins) {
+    return twins->goes_on == NULL || twins->goes_on(twins->context);
+}
+
 /* ERR_LIMIT: there are many; go on with the next round. */
 static enum err plan_one(void *context, const struct twins_found *found) {
     struct twins *twins = context;
+    if (!twins_go_on(twins)) {
+        return ERR_CANCELLED;
+    }
     const struct instance *instance = twins->instance;
     size_t stays = choose(found);
     uint16_t number = instance->slots[stays].config->number;
@@ -332,7 +344,7 @@ static enum err move_captures(struct twins *twins, size_t index, struct err_deta
     while (err == ERR_OK &&
            (err = backend->backend->table->captures_next(cursor, &capture, detail)) == ERR_OK) {
         capture.volume = twins->instance->slots[index].config->number;
-        err = move_capture(twins, &capture, detail);
+        err = twins_go_on(twins) ? move_capture(twins, &capture, detail) : ERR_CANCELLED;
     }
     backend->backend->table->cursor_close(cursor);
     return err == ERR_NOT_FOUND ? ERR_OK : err;
@@ -356,13 +368,68 @@ static enum err merge_round(struct twins *twins, bool *ret_is_cut, struct err_de
     return err;
 }
 
-enum err twins_merge(struct instance *instance, uint64_t *ret_moved_count, struct err_detail *detail) {
+/* ---- when it is worth it ---- */
+
+static const char MARK_TEXT[] =
+    "A volume was down while documents were stored, so that some may be stored twice.\n"
+    "mnemon serve merges them when all volumes are up, and so does mnemon store "
+    "compact; this file goes then.\n";
+
+static void mark_path(const struct instance *instance, char out[INSTANCE_PLACE_SIZE_MAX]) {
+    snprintf(out, INSTANCE_PLACE_SIZE_MAX, "%s/unmerged", instance->directory);
+}
+
+void twins_mark(struct instance *instance) {
+    char path[INSTANCE_PLACE_SIZE_MAX];
+    bool is_marked = false;
+    if (instance->directory == NULL ||
+        !atomic_compare_exchange_strong(&instance->is_marked, &is_marked, true)) {
+        return;
+    }
+    mark_path(instance, path);
+    if (whole_file_replace(path, bytes_of_string(MARK_TEXT), 0600, NULL) != ERR_OK) {
+        atomic_store(&instance->is_marked, false); /* the next one tries again */
+    }
+}
+
+static bool are_all_up(struct instance *instance) {
+    bool are_up = true;
+    for (size_t i = 0; i < instance->slots_count && are_up; i++) {
+        are_up = instance->slots[i].backend != NULL && instance->slots[i].err == ERR_OK;
+    }
+    return are_up;
+}
+
+bool twins_are_due(struct instance *instance) {
+    char path[INSTANCE_PLACE_SIZE_MAX];
+    if (instance->directory == NULL || instance->slots_count < 2) {
+        return false;
+    }
+    mark_path(instance, path);
+    return access(path, F_OK) == 0 && are_all_up(instance);
+}
+
+/* After a merge, unless a volume was down, or something was stored meanwhile while one was. */
+static void unmark(struct instance *instance) {
+    char path[INSTANCE_PLACE_SIZE_MAX];
+    if (instance->directory != NULL && are_all_up(instance) && !atomic_load(&instance->is_marked)) {
+        mark_path(instance, path);
+        enum err err = whole_file_remove(path, NULL);
+        (void)err; /* it is merged once more, in vain */
+    }
+}
+
+enum err twins_merge(struct instance *instance, bool (*goes_on)(void *context), void *context,
+                     uint64_t *ret_moved_count, struct err_detail *detail) {
     *ret_moved_count = 0;
     if (instance->slots_count < 2) {
         return ERR_OK;
     }
+    atomic_store(&instance->is_marked, false);
     struct twins twins = {
         .instance = instance,
+        .goes_on = goes_on,
+        .context = context,
         .walk = instance_session_new(instance),
         .here = instance_session_new(instance),
         .there = instance_session_new(instance),
@@ -379,6 +446,9 @@ enum err twins_merge(struct instance *instance, uint64_t *ret_moved_count, struc
         is_cut = is_cut && twins.moved_count > before; /* what cannot be moved would be found for ever */
     }
     *ret_moved_count = twins.moved_count;
+    if (err == ERR_OK) {
+        unmark(instance);
+    }
     record_done(&twins.record);
     map_done(&twins.twins);
     instance_session_free(twins.walk);

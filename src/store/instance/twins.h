@@ -10,6 +10,10 @@
  * Only captures move. A plain document is known by its key, which names its volume: it stays where it is, and
  * so does a copy that other machines have. Both copies are read and compared before one is given up. If it is
  * cut off, a capture may be on both volumes; the next run removes the second.
+ *
+ * Whoever stores a new document while a volume is down leaves the file DIR/unmerged, so that nobody walks
+ * over an archive in which there can be none. It goes with the first merge that sees all volumes. Archives
+ * and volumes may be in use meanwhile: a capture that others remove at the same time just stays unmoved.
  */
 #ifndef MNEMON_STORE_INSTANCE_TWINS_H
 #define MNEMON_STORE_INSTANCE_TWINS_H
@@ -28,9 +32,16 @@ enum err twins_count(struct instance_session *session, uint64_t documents_max, s
 
 /*
  * Merge them, on the volumes of this machine that are up. *ret_moved_count: captures that moved. A capture
- * that cannot be read, or whose copies differ, stays where it is.
+ * that cannot be read, or whose copies differ, stays where it is. goes_on: asked often; false ends it with
+ * ERR_CANCELLED, and the next run goes on. NULL: to the end.
  */
-enum err twins_merge(struct instance *instance, uint64_t *ret_moved_count,
-                     struct err_detail *detail) MUST_CHECK;
+enum err twins_merge(struct instance *instance, bool (*goes_on)(void *context), void *context,
+                     uint64_t *ret_moved_count, struct err_detail *detail) MUST_CHECK;
+
+/* A new document is stored while a volume does not answer. Any thread. */
+void twins_mark(struct instance *instance);
+
+/* Is it worth it: was something stored while a volume was down, and are all up now, as far as is known? */
+bool twins_are_due(struct instance *instance);
 
 #endif
