@@ -350,7 +350,7 @@ static int import_all(struct import *import, const struct import_options *option
 }
 
 /* The key of the node in this directory, which is made if there is none yet: it may join a ring later. */
-static void load_identity(struct import *import) {
+static void import_load_identity(struct import *import) {
     struct err_detail detail = {0};
     enum err err = identity_load(&import->identity, import->data.directory, &detail);
     import->has_identity = err == ERR_OK;
@@ -371,7 +371,7 @@ static int import_run(struct cli *cli, const void *values) {
     if (import.data.is_through_node) {
         priority_lower(PRIORITY_LATER); /* people read there */
     }
-    load_identity(&import);
+    import_load_identity(&import);
     status = import_all(&import, options);
     identity_done(&import.identity);
     data_close(&import.data);

@@ -518,7 +518,7 @@ void copies_stat(struct copies *copies, struct ring_view_stored *ret_stat) {
 enum { ESTIMATE_ARCS_MAX = 64 };
 
 /* Has the piece been compared with all that keep it and are here, and was nothing missing on this node? */
-static bool piece_is_whole(const struct copies *copies, size_t index, size_t members_count) {
+static bool copies_piece_is_whole(const struct copies *copies, size_t index, size_t members_count) {
     bool is_whole = true;
     for (size_t i = 0; i < members_count && is_whole; i++) {
         struct copy_plan_member_status member;
@@ -538,7 +538,7 @@ static size_t list_arcs(struct copies *copies, struct reconcile_arc out[ESTIMATE
     for (size_t i = 0; i < copy_plan_pieces_count(copies->copy_plan) && count < ESTIMATE_ARCS_MAX; i++) {
         struct copy_plan_piece_status piece;
         copy_plan_piece(copies->copy_plan, i, &piece);
-        if (!piece_is_whole(copies, i, piece.members_count)) {
+        if (!copies_piece_is_whole(copies, i, piece.members_count)) {
             continue;
         }
         uint64_t way = piece.to.high - piece.from.high;

@@ -375,7 +375,7 @@ static const char MARK_TEXT[] =
     "mnemon serve merges them when all volumes are up, and so does mnemon store "
     "compact; this file goes then.\n";
 
-static void mark_path(const struct instance *instance, char out[INSTANCE_PLACE_SIZE_MAX]) {
+static void twins_mark_path(const struct instance *instance, char out[INSTANCE_PLACE_SIZE_MAX]) {
     snprintf(out, INSTANCE_PLACE_SIZE_MAX, "%s/unmerged", instance->directory);
 }
 
@@ -386,13 +386,13 @@ void twins_mark(struct instance *instance) {
         !atomic_compare_exchange_strong(&instance->is_marked, &is_marked, true)) {
         return;
     }
-    mark_path(instance, path);
+    twins_mark_path(instance, path);
     if (whole_file_replace(path, bytes_of_string(MARK_TEXT), 0600, NULL) != ERR_OK) {
         atomic_store(&instance->is_marked, false); /* the next one tries again */
     }
 }
 
-static bool are_all_up(struct instance *instance) {
+static bool twins_all_up(struct instance *instance) {
     bool are_up = true;
     for (size_t i = 0; i < instance->slots_count && are_up; i++) {
         are_up = instance->slots[i].backend != NULL && instance->slots[i].err == ERR_OK;
@@ -405,15 +405,15 @@ bool twins_are_due(struct instance *instance) {
     if (instance->directory == NULL || instance->slots_count < 2) {
         return false;
     }
-    mark_path(instance, path);
-    return access(path, F_OK) == 0 && are_all_up(instance);
+    twins_mark_path(instance, path);
+    return access(path, F_OK) == 0 && twins_all_up(instance);
 }
 
 /* After a merge, unless a volume was down, or something was stored meanwhile while one was. */
-static void unmark(struct instance *instance) {
+static void twins_unmark(struct instance *instance) {
     char path[INSTANCE_PLACE_SIZE_MAX];
-    if (instance->directory != NULL && are_all_up(instance) && !atomic_load(&instance->is_marked)) {
-        mark_path(instance, path);
+    if (instance->directory != NULL && twins_all_up(instance) && !atomic_load(&instance->is_marked)) {
+        twins_mark_path(instance, path);
         enum err err = whole_file_remove(path, NULL);
         (void)err; /* it is merged once more, in vain */
     }
@@ -447,7 +447,7 @@ enum err twins_merge(struct instance *instance, bool (*goes_on)(void *context), 
     }
     *ret_moved_count = twins.moved_count;
     if (err == ERR_OK) {
-        unmark(instance);
+        twins_unmark(instance);
     }
     record_done(&twins.record);
     map_done(&twins.twins);

@@ -108,7 +108,7 @@ enum err backend_code_read_answers(struct bytes in, bool *ret_holds, size_t hold
 static const char IMPORTED_WORD[] = "imported ";
 enum { IMPORTED_WORD_SIZE = sizeof IMPORTED_WORD - 1 };
 
-static void write_type(struct wire_writer *writer, const struct document *document) {
+static void code_write_type(struct wire_writer *writer, const struct document *document) {
     if (document->head.size == 0 || document->imported.size == 0) {
         wire_write_string(writer, document->content_type);
         return;
@@ -118,7 +118,7 @@ static void write_type(struct wire_writer *writer, const struct document *docume
     wire_write_bytes(writer, document->imported);
 }
 
-static void read_type(struct document *document, struct bytes type) {
+static void code_read_type(struct document *document, struct bytes type) {
     if (document->head.size > 0 && bytes_starts_with(type, bytes_of_string(IMPORTED_WORD))) {
         document->imported = bytes_skip(type, IMPORTED_WORD_SIZE);
     } else {
@@ -152,7 +152,7 @@ enum err backend_code_put_meta(struct buf *out, const struct document *document,
     wire_write_u64(&writer, (uint64_t)document->time_us);
     wire_write_string(&writer, document->url);
     wire_write_string(&writer, document->head);
-    write_type(&writer, document);
+    code_write_type(&writer, document);
     wire_write_string(&writer, document->request);
     wire_write_string(&writer, document->ip_address);
     wire_write_string(&writer, document->truncated);
@@ -182,7 +182,7 @@ static void read_meta(struct wire_reader *reader, struct backend_code_document *
     document->time_us = read_time(reader);
     document->url = wire_read_string(reader, INDEX_URL_SIZE_MAX);
     document->head = wire_read_string(reader, BACKEND_CODE_HEAD_SIZE_MAX);
-    read_type(document, wire_read_string(reader, BACKEND_CODE_FIELD_SIZE_MAX));
+    code_read_type(document, wire_read_string(reader, BACKEND_CODE_FIELD_SIZE_MAX));
     document->request = wire_read_string(reader, BACKEND_CODE_HEAD_SIZE_MAX);
     document->ip_address = wire_read_string(reader, BACKEND_CODE_WORD_SIZE_MAX);
     document->truncated = wire_read_string(reader, BACKEND_CODE_WORD_SIZE_MAX);
