@@ -232,6 +232,8 @@ static void beat(void *context) {
     ring_services_beat(node->ring_services);
 }
 
+_Static_assert((int)REPLAY_NODE_KEY_SIZE == (int)IDENTITY_TEXT_SIZE, "a key as text");
+
 /* What the routes of HTTP need: permissions, actions, knowledge. */
 static enum err open_admin_pages(struct node *node) {
     const struct node_config *config = &node->config;
@@ -275,6 +277,7 @@ static enum err open_admin_pages(struct node *node) {
         .tell = node_note,
         .tell_context = node,
     };
+    identity_key_format(transport_identity(node->transport)->key, node->replay.node_key);
     volume_service_routes(node->volumes, node->routes);
     node->routes_count = VOLUME_SERVICE_ROUTES_COUNT;
     node->routes_count += routes_fill(&node->replay, node->routes + node->routes_count);

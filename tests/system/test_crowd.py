@@ -283,6 +283,16 @@ def test_what_a_member_imported_is_found_under_the_name_of_the_importer(node, tm
     found = await_found(b, Wanted)
     assert found["imported_by"] == importer and "fetched_by" not in found, found
     assert found["timestamp"] == "20110506070809" and locate(b, url, content="payload") == body
+    # Readers are told so: by the header, in the banner and on the page of details.
+    with urllib.request.urlopen(f"{b.url}/web/20110506070809id_/{url}", timeout=60) as answer:
+        assert (answer.headers["X-Mnemon-Imported-By"], answer.read()) == (importer, body)
+    for each, is_named in ((b, True), (a, False)):  # at home it goes without saying
+        asked = urllib.request.Request(f"{each.url}/web/20110506070809/{url}", headers={"Accept": "text/html", "Sec-Fetch-Dest": "document"})
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            frame = answer.read().decode()
+        assert "id=banner" in frame and (f"imported by {importer}" in frame) == is_named, frame
+    details = b.get(f"/details/20110506070809/{url}")
+    assert f"<dt>Imported by</dt><dd>{importer}" in details and "Fetched by" not in details, details
     # From the second hand, too: c takes it from b if a is gone, and the importer is still a.
     a.kill()
     again = await_found(c, Wanted)

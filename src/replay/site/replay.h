@@ -14,7 +14,7 @@ struct search;
 struct survey;
 struct admin_pages;
 
-enum { REPLAY_KEY_SIZE = 33 }; /* with its zero byte */
+enum { REPLAY_KEY_SIZE = 33, REPLAY_NODE_KEY_SIZE = 53 }; /* with their zero bytes */
 
 /* All of it outlives the server. */
 struct replay {
@@ -23,7 +23,8 @@ struct replay {
     struct survey *survey;           /* NULL: nobody counts what the archive holds */
     struct admin_pages *admin_pages; /* NULL: nothing can be changed, as in tests of reading */
     const struct clock *clock;
-    const char *title; /* of the archive, for its pages; "mnemon" */
+    const char *title;                   /* of the archive, for its pages; "mnemon" */
+    char node_key[REPLAY_NODE_KEY_SIZE]; /* by which nodes sign, as text; empty: it has none */
     /* Where readers of a SURT of which nothing is here are led to, an origin that is appended; false:
      * nowhere. Any thread; may wait for other nodes. NULL: they are led nowhere, and what others have is
      * fetched. */

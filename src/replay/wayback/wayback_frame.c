@@ -68,12 +68,13 @@ static void frame_put_head(struct sheet *sheet, const struct wayback *wayback) {
     put_asset(sheet, "<script src=\"", "frame.js", "\" defer></script>\n");
 }
 
-/* Of what another node gave and nobody here can say more of: who took it from a file. */
+/* If it was another node that took it from a file, wherever its copy lies: which. */
 static void frame_put_importer(struct sheet *sheet, const struct wayback *wayback) {
     struct bytes imported = fields_get(&wayback->record.header->fields, BYTES(VOLUME_IMPORTED_FIELD));
-    if (wayback->capture.volume == INSTANCE_GUEST_NUMBER && imported.size > 0) {
+    struct bytes importer = bytes_slice(imported, 0, bytes_find_byte(imported, ' '));
+    if (importer.size > 0 && !bytes_equal(importer, bytes_of_string(wayback->replay->node_key))) {
         sheet_html(sheet, " <span id=importer>imported by ");
-        sheet_text(sheet, bytes_slice(imported, 0, bytes_find_byte(imported, ' ')));
+        sheet_text(sheet, importer);
         sheet_html(sheet, "</span>");
     }
 }
