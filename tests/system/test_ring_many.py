@@ -57,13 +57,13 @@ def test_many_nodes_agree_whatever_dies(node):
 def test_nodes_with_many_places_agree(node):
     nodes = [node(i, f"127.0.1.{i + 1}") for i in range(9)]
     found(nodes[0], "--open", "--list-size", "4")
-    nodes[0].start("--capacity", "6")
+    nodes[0].start("--capacity", "2")
     for each in nodes[1:]:
-        each.launch("--join", nodes[0].place, "--capacity", "3")
+        each.launch("--join", nodes[0].place)
     for each in nodes[1:]:
         each.ready()
     await_agreement(nodes)
-    assert [len(n.status()["places"]) for n in nodes] == [6] + 8 * [3]
+    assert [len(n.status()["places"]) for n in nodes] == [16] + 8 * [8]
     await_same_owners(nodes, URLS)
 
 

@@ -231,6 +231,7 @@ static enum err read_files(struct transport *transport, struct err_detail *detai
         transport->encoded_size = encoded.size;
         charter_id(&transport->charter, &transport->sha256, transport->id);
         transport->remembered_count = ring_files_read_peers(directory, transport->remembered);
+        transport->row = ring_files_read_row(directory);
     } else if (err != ERR_NOT_FOUND) {
         return err;
     }
@@ -550,6 +551,8 @@ static void write_files(struct transport *transport) {
     size_t peers_count = transport->kept_count;
     memcpy(peers, transport->kept, sizeof peers);
     transport->kept_count = 0;
+    struct ring_files_row row = transport->kept_row;
+    transport->kept_row.count = 0;
     pthread_mutex_unlock(&transport->lock);
     enum err err = ERR_OK;
     if (has_membership) { /* before the charter: a node with a charter has all that it needs to come back */
@@ -560,6 +563,9 @@ static void write_files(struct transport *transport) {
     }
     if (err == ERR_OK && peers_count > 0) {
         err = ring_files_write_peers(directory, peers, peers_count, &detail);
+    }
+    if (err == ERR_OK && row.count > 0) {
+        err = ring_files_write_row(directory, &row, &detail);
     }
     note_written(transport, post, has_membership, err, &detail);
 }

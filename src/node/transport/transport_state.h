@@ -137,9 +137,10 @@ struct transport {
     struct transport_contact contact;
     struct peer remembered[RING_FILES_PEERS_MAX];
     size_t remembered_count;
-    uint64_t joined_at_us; /* when we began to join */
-    uint64_t join_at_us;   /* next try */
-    uint64_t greet_at_us;  /* next look for a newer charter */
+    struct ring_files_row row; /* as it was kept last */
+    uint64_t joined_at_us;     /* when we began to join */
+    uint64_t join_at_us;       /* next try */
+    uint64_t greet_at_us;      /* next look for a newer charter */
     uint64_t copy_at_us;
     uint64_t keep_at_us;  /* peers */
     uint64_t blame_at_us; /* not before, for what makes no sense */
@@ -166,6 +167,7 @@ struct transport {
     bool is_kept;                           /* lock: the first charter is on the disk; see is_to_begin */
     struct peer kept[RING_FILES_PEERS_MAX]; /* lock: peers to write */
     size_t kept_count;                      /* lock; 0: nothing to write */
+    struct ring_files_row kept_row;         /* likewise; count 0: nothing is to be written */
 
     /* The beat's. */
     bool has_write_failed; /* the last time */
