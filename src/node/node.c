@@ -178,7 +178,7 @@ static enum err start_ring(struct node *node, struct err_detail *detail) {
         .address = config->ring,
         .join = config->ring_join,
         .token = config->ring_token,
-        .vnodes_count = settings_vnodes_count(config->settings),
+        .vnodes_count = (uint8_t)config->settings->ring_capacity,
         .balance_us = config->settings->ring_grace_us,
         .first_vnode = (uint8_t)config->settings->ring_first_place,
         .nameservers = settings_text(config->settings->crawl_nameservers),

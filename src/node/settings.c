@@ -5,7 +5,6 @@
 #include "base/buf.h"
 #include "base/whole_file.h"
 #include "node/reading/public_urls.h"
-#include "protocol/ring/ring_id.h"
 
 enum { FILE_SIZE_MAX = 1 << 20, ARENA_SIZE_MAX = 4 << 20 };
 
@@ -125,14 +124,6 @@ enum err settings_read(struct settings *settings, const char *path, bool must_ex
         return err_set(detail, err, "%s: %.200s", path, err_detail_text(&reason, err));
     }
     return ERR_OK;
-}
-
-uint8_t settings_vnodes_count(const struct settings *settings) {
-    if (settings->ring_first_place < RING_VIRTUAL_MAX) {
-        return (uint8_t)settings->ring_capacity; /* nodes behind one address that were told to share it */
-    }
-    uint64_t count = settings->ring_capacity * SETTINGS_VNODES_COUNT;
-    return (uint8_t)(count < RING_VIRTUAL_MAX ? count : RING_VIRTUAL_MAX);
 }
 
 void settings_done(struct settings *settings) {

@@ -10,10 +10,6 @@ enum settings_reads { SETTINGS_READS_OPEN, SETTINGS_READS_TOKEN };
 enum settings_offers { SETTINGS_OFFERS_READ, SETTINGS_OFFERS_KEPT };
 enum settings_confine { SETTINGS_CONFINE_NO, SETTINGS_CONFINE_YES, SETTINGS_CONFINE_STRICT };
 enum { SETTINGS_PARSERS_MAX = 32 };
-
-/* Virtual nodes for a capacity of 1: enough choice for the parts of few nodes to be even, and few enough that
- * four nodes fit behind one address (protocol/ring/balance.c). */
-enum { SETTINGS_VNODES_COUNT = 8 };
 enum settings_keep { SETTINGS_KEEP_ARC, SETTINGS_KEEP_EVERYTHING };
 
 struct settings {
@@ -80,8 +76,6 @@ static inline const char *settings_text(struct bytes text) {
 /* The defaults if there is no such file, unless it must exist. *detail names file, line and column. */
 enum err settings_read(struct settings *settings, const char *path, bool must_exist,
                        struct err_detail *detail) MUST_CHECK;
-/* How many virtual nodes its capacity stands for. */
-uint8_t settings_vnodes_count(const struct settings *settings);
 void settings_done(struct settings *settings);
 
 #endif

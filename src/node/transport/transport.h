@@ -40,7 +40,7 @@ struct transport_config {
         address;          /* as others reach it; the wildcard: the one of the route to others; port 0: any */
     const char *join;     /* HOST[:PORT]; (nobody) */
     const char *token;    /* of "mnemon ring invite"; (none) */
-    uint8_t vnodes_count; /* (1); with balance_us: the most that it ever has */
+    uint8_t vnodes_count; /* (1); with balance_us, and if the first is not named: in units of half a list */
     uint8_t first_vnode;  /* index; RING_VIRTUAL_MAX: the first that no other node behind our address has */
     uint64_t balance_us;  /* (never) virtual nodes are chosen so that each node of a small ring has its part
                              (protocol/ring/balance.c); a lost node is waited for so long */

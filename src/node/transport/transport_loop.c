@@ -228,10 +228,17 @@ static bool is_founder(const struct transport *transport) {
     return memcmp(transport->charter.founder, transport->identity.key, PEER_KEY_SIZE) == 0;
 }
 
-/* Where what we hold is: as last time, unless we are told, or are somewhere else. */
+/*
+ * How many: enough that there is a choice for the parts of few nodes to be even, and few enough that the
+ * entries of a list are of many nodes. Where what we hold is: as last time, unless we are somewhere else.
+ */
 static void choose_row(const struct transport *transport, struct ring_config *config) {
     const struct ring_files_row *row = &transport->row;
     bool is_here = memcmp(row->ip, transport->self.address.ip, sizeof row->ip) == 0;
+    if (config->balance_us > 0 && !config->is_first_fixed) {
+        unsigned count = config->vnodes_count * (config->list_size / 2u);
+        config->vnodes_count = (uint8_t)(count < RING_VIRTUAL_MAX ? count : RING_VIRTUAL_MAX);
+    }
     config->vnodes_max = config->vnodes_count;
     if (row->count > 0 && is_here && !config->is_first_fixed &&
         row->first + config->vnodes_count <= RING_VIRTUAL_MAX) {

@@ -327,6 +327,7 @@ static void put_ring(struct transport *transport, struct json *json) {
                  {"blamed", put_blamed}};
     const struct ring *ring = transport->ring;
     json_text(json, "mode", mode_names[ring_mode(ring)]);
+    json_bool(json, "settled", ring_is_settled(ring));
     JSON_COUNTS(json, {"estimated_size", ring_estimated_size(ring)}, {"known", ring_known_count(ring)});
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         json_open_list(json, lists[i].name);

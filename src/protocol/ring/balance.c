@@ -7,7 +7,7 @@
  * brings all nodes nearest to their parts, in proportion to their numbers of places:
  *
  *      a newcomer, which holds nothing yet     as soon as all tables agree
- *      another node                            some rounds later, in the order of how much each would help,
+ *      another node                            some seconds later, in the order of how much each would help,
  *                                              so that one moves at a time; and after a loss only when the
  *                                              lost one had time to come back: a restart moves nothing
  *
@@ -22,13 +22,15 @@
 
 enum {
     NEWCOMER_ROUNDS = 6,
-    CALM_ROUNDS = 2,      /* without a change, before a node that holds something moves */
+    CALM_TURNS = 2, /* without a change, before a node that holds something moves */
+    TURNS_PER_ROUND = 5,
     SLACK_SHARE = 10,     /* a tenth above or below its part is good enough */
     GAIN_SHARE = 32,      /* and a move must help by that much of the whole fault */
     SHARE_BITS = 32,      /* shares are computed in units of 2^-32 */
     FAULT_UNIT_BITS = 22, /* and the powers of faults in units of 2^-10, at most 16 */
     FAULT_UNITS_MAX = 1 << 14,
     LAYOUT_NODES_MAX = SMALL_NODES_MAX + 1,
+    PAIRS_MAX = 3,
     PAIR_NODES_MAX = 8, /* more nodes have more choice, and all pairs of them would take long */
 };
 
@@ -255,29 +257,33 @@ static bool is_newcomer(const struct ring *ring) {
            ring->now_us - ring->balance.joined_at_us < NEWCOMER_ROUNDS * ring->config.stabilize_us;
 }
 
-/* In so many rounds, unless somebody who was lost may come back. */
-static void plan_move(struct ring *ring, struct row row, uint64_t rounds) {
+/* When it is our turn, unless somebody who was lost may come back. */
+static void plan_move(struct ring *ring, struct row row, uint64_t turns) {
     struct balance *balance = &ring->balance;
     balance->first = row.first;
     balance->count = row.count;
-    balance->move_at_us =
-        ring->now_us + ring_jitter(ring, ring->config.stabilize_us / 4) + rounds * ring->config.stabilize_us;
+    balance->move_at_us = ring->now_us + ring_jitter(ring, ring->config.stabilize_us / TURNS_PER_ROUND / 2) +
+                          turns * ring->config.stabilize_us / TURNS_PER_ROUND;
     uint64_t back_by_us = balance->lost_at_us + ring->config.balance_us;
     if (balance->lost_at_us > 0 && back_by_us > balance->move_at_us) {
         balance->move_at_us = back_by_us;
     }
 }
 
-/* Once for each number of nodes: should the other one not move after all, this goes on for ever otherwise. */
+/* A few times for each number of nodes: should the other one never move, this would go on for ever. */
 static void plan_pair(struct ring *ring, struct layout *layout, const struct fault *now) {
     struct balance *balance = &ring->balance;
     struct fault fault = {0};
-    if (layout->count > PAIR_NODES_MAX || balance->paired_count == layout->count) {
+    if (balance->paired_nodes_count != layout->count) {
+        balance->paired_nodes_count = layout->count;
+        balance->pairs_left = PAIRS_MAX;
+    }
+    if (layout->count > PAIR_NODES_MAX || balance->pairs_left == 0) {
         return;
     }
     struct row row = best_row_of_pair(layout, &fault);
     if (row.count > 0 && is_better(fault.powers, now->powers)) {
-        plan_move(ring, row, CALM_ROUNDS + layout->count + address_rank(layout));
+        plan_move(ring, row, CALM_TURNS + layout->count + address_rank(layout));
         balance->is_pair = true;
     }
 }
@@ -301,7 +307,7 @@ static void balance_plan(struct ring *ring) {
     bool is_other_count = row.count > 0 && row.count != layout.rows[0].count;
     bool is_uneven = now.worst > (UINT64_C(1) << SHARE_BITS) / SLACK_SHARE;
     if (is_other_count || (is_uneven && row.count > 0 && is_better(fault.powers, now.powers))) {
-        plan_move(ring, row, is_newcomer(ring) ? 0 : CALM_ROUNDS + balance_rank(&layout, &fault));
+        plan_move(ring, row, is_newcomer(ring) ? 0 : CALM_TURNS + balance_rank(&layout, &fault));
     } else if (is_uneven) {
         plan_pair(ring, &layout, &now);
     }
@@ -314,7 +320,7 @@ static void balance_tell(struct ring *ring) {
 
 static void balance_move(struct ring *ring) {
     if (ring->balance.is_pair) {
-        ring->balance.paired_count = ring->small.nodes_count + 1;
+        ring->balance.pairs_left--;
     }
     holders_withdraw(ring);
     ring->config.first_index = ring->balance.first;
@@ -356,6 +362,14 @@ void balance_resize(struct ring *ring, uint64_t vnodes_count) {
     if (ring->mode == MODE_CHORD) {
         resize_in_chord(ring, (uint8_t)vnodes_count);
     }
+}
+
+bool ring_is_settled(const struct ring *ring) {
+    bool is_balanced = ring->config.balance_us > 0 && !ring->config.is_first_fixed;
+    const struct balance *balance = &ring->balance;
+    return ring->mode == MODE_CHORD ||
+           (ring->mode == MODE_SMALL && (!is_balanced || ring->small.nodes_count == 0 ||
+                                         (balance->is_planned && balance->move_at_us == STEP_NEVER_US)));
 }
 
 void balance_tick(struct ring *ring) {

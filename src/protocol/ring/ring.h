@@ -144,6 +144,9 @@ const struct vnode *ring_successor(const struct ring *ring, uint8_t vnode, uint8
 /* Fingers from the farthest; false at the end. *cursor starts at 0. */
 bool ring_next_finger(const struct ring *ring, uint8_t vnode, uint32_t *cursor, struct ring_known *ret_known);
 
+/* Do its places stay as they are, as far as can be told from the table? */
+bool ring_is_settled(const struct ring *ring);
+
 /* All we have heard of, by ID. */
 uint32_t ring_known_count(const struct ring *ring);
 struct ring_known ring_known_at(const struct ring *ring, uint32_t position);
