@@ -32,6 +32,7 @@ static const struct {
     [-ERR_MISMATCH] = {"mismatch", "not what was expected"},
     [-ERR_SYSTEM] = {"system", "the operating system reported an error"},
     [-ERR_FILES] = {"files", "too many open files"},
+    [-ERR_QUOTA] = {"quota", "the quota of disk for this archive is used"},
     [-ERR_THREADS] = {"threads", "the system starts no more threads"},
 };
 

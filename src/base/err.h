@@ -8,6 +8,7 @@
 #ifndef MNEMON_BASE_ERR_H
 #define MNEMON_BASE_ERR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,7 +39,8 @@ enum err {
     ERR_SYSTEM = -19,      /* any other failure of the operating system */
     ERR_FILES = -20,       /* the process, or the system, has too many files open */
     ERR_THREADS = -21,     /* the system starts no more threads */
-    ERR_LAST = ERR_THREADS,
+    ERR_QUOTA = -22,       /* there is space, but this archive may not take it */
+    ERR_LAST = ERR_QUOTA,
 };
 
 enum { ERR_TEXT_SIZE_MAX = 256 };
@@ -56,6 +58,11 @@ const char *err_name(enum err err);
 
 /* A sentence fragment for people: "no space left on the disk". Never NULL. */
 const char *err_text(enum err err);
+
+/* Is there no room, whoever says so? What is there can be read. */
+static inline bool err_is_full(enum err err) {
+    return err == ERR_NO_SPACE || err == ERR_QUOTA;
+}
 
 /* The value that fits an errno of the operating system. */
 enum err err_from_errno(int number);

@@ -67,7 +67,7 @@ static void put_note(const struct run *run, struct buf *note) {
         buf_put_string(note, " failed  ");
     }
     if (stat.hold == CRAWLER_DISK_FULL) {
-        buf_put_string(note, "waiting: the archive cannot store anything (disk full?)  ");
+        buf_put_format(note, "waiting: %s  ", err_text(stat.hold_err));
     }
     if (stat.hosts_waiting_count > 0) {
         crawler_put_waiting(run->crawler, 2, note);
@@ -115,7 +115,9 @@ static void on_show(uv_timer_t *timer) {
     progress_update(&run->progress, text[0] != '\0' ? text : NULL);
     if (crawler.hold == CRAWLER_DISK_FULL && !run->is_told_full) {
         run->is_told_full = true;
-        fprintf(run->cli->err, "\nmnemon: the archive cannot store any more; waiting until there is room\n");
+        fprintf(run->cli->err,
+                "\nmnemon: the archive cannot store any more: %s; waiting until there is room\n",
+                err_text(crawler.hold_err));
     } else if (crawler.hold == CRAWLER_FLOWING && run->is_told_full) {
         run->is_told_full = false;
         fprintf(run->cli->err, "\nmnemon: there is room again; continuing\n");

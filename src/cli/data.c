@@ -6,6 +6,7 @@
 
 #include "base/whole_file.h"
 #include "cli/progress.h"
+#include "node/settings.h"
 #include "store/remote/backend_remote.h"
 
 /*
@@ -101,7 +102,7 @@ static void tell_down(struct data *data) {
         instance_volume(data->instance, i, &volume);
         if (volume.err != ERR_OK && (data->told >> i & 1) == 0) {
             fprintf(data->cli->err, "mnemon: volume %u (%s) is %s: %s\n", volume.number, volume.place,
-                    volume.err == ERR_NO_SPACE ? "full" : "down", volume.reason);
+                    err_is_full(volume.err) ? "full" : "down", volume.reason);
             data->told |= UINT32_C(1) << i;
         }
     }
@@ -170,6 +171,7 @@ struct opening {
     const char *robots;
     int level; /* 0: the usual ones, as the next */
     uint32_t linger_us;
+    uint64_t quota_size; /* with DATA_SERVE; else it is read from the settings */
 };
 
 /* Is it a node that has it open? Then its local volumes are found there. */
@@ -229,6 +231,19 @@ const struct absent *data_absent(struct data *data) {
     return &data->absent;
 }
 
+/* Settings that cannot be read are the node's trouble. */
+static uint64_t find_quota(const struct data *data) {
+    char path[DATA_PATH_SIZE_MAX + 16];
+    struct settings settings;
+    snprintf(path, sizeof path, "%s/mnemon.conf", data->directory);
+    if (settings_read(&settings, path, false, NULL) != ERR_OK) {
+        return 0;
+    }
+    uint64_t size = settings.node_disk;
+    settings_done(&settings);
+    return size;
+}
+
 static int open_data(struct data *data, struct cli *cli, const char *option, const struct opening *opening) {
     enum data_access access = opening->access;
     *data = (struct data){.cli = cli};
@@ -239,6 +254,7 @@ static int open_data(struct data *data, struct cli *cli, const char *option, con
     struct instance_config config = {
         .directory = data->directory,
         .must_exist = access != DATA_WRITE && access != DATA_SERVE,
+        .quota_size = access == DATA_SERVE ? opening->quota_size : find_quota(data),
         .volume = {.is_rebuilding = access == DATA_REBUILD,
                    .progress = opening->rebuild != NULL ? data_show_progress : NULL,
                    .progress_context = opening->rebuild,
@@ -283,9 +299,13 @@ int data_make_directory(const struct data *data) {
 }
 
 int data_open(struct data *data, struct cli *cli, const char *option, enum data_access access) {
-    return open_data(
-        data, cli, option,
-        &(struct opening){.access = access, .linger_us = access == DATA_SERVE ? SERVE_LINGER_US : 0});
+    ASSERT(access != DATA_SERVE);
+    return open_data(data, cli, option, &(struct opening){.access = access});
+}
+
+int data_open_to_serve(struct data *data, struct cli *cli, const char *option, uint64_t quota_size) {
+    struct opening opening = {.access = DATA_SERVE, .linger_us = SERVE_LINGER_US, .quota_size = quota_size};
+    return open_data(data, cli, option, &opening);
 }
 
 int data_open_to_crawl(struct data *data, struct cli *cli, const char *option, const char *user_agent,

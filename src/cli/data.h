@@ -68,6 +68,9 @@ const struct absent *data_absent(struct data *data);
 int data_open_to_crawl(struct data *data, struct cli *cli, const char *option, const char *user_agent,
                        const char *robots);
 
+/* The same with DATA_SERVE; quota_size: of disk, 0: none. Other commands read it from DIR/mnemon.conf. */
+int data_open_to_serve(struct data *data, struct cli *cli, const char *option, uint64_t quota_size);
+
 /* The same with DATA_REBUILD, and a line that shows how far it is unless is_quiet. */
 int data_rebuild(struct data *data, struct cli *cli, const char *option, bool is_quiet);
 

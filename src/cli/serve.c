@@ -47,6 +47,7 @@ static int read_settings(struct cli *cli, const struct serve_options *options, c
     replace_if(&settings->http_port, options->http, options->http != NOT_GIVEN);
     replace_if(&settings->ring_port, options->port, options->port != NOT_GIVEN);
     replace_if(&settings->ring_capacity, options->capacity, options->capacity > 0);
+    replace_if(&settings->node_disk, options->disk, options->disk > 0);
     replace_if(&settings->ring_upload, options->upload_limit, options->upload_limit > 0);
     replace_if(&settings->ring_download, options->download_limit, options->download_limit > 0);
     replace_if(&settings->proxy_timeout_us, options->proxy_timeout_us, options->proxy_timeout_us > 0);
@@ -273,7 +274,7 @@ static int serve_archive(struct cli *cli, const struct serve_options *options,
         status = serve_confine(cli, data.directory, settings, &confined);
     }
     if (status == CLI_DONE) {
-        status = data_open(&data, cli, options->data, DATA_SERVE);
+        status = data_open_to_serve(&data, cli, options->data, settings->node_disk);
     }
     if (status == CLI_DONE) {
         struct err_detail detail = {0};
@@ -342,6 +343,10 @@ static const struct option serve_options[] = {
     OPTION(NUMBER, struct serve_options, capacity, "capacity", "N",
            "how large a part of the ring this node takes (1): with 2, twice the part of a node with 1",
            .min = 1, .max = 32),
+    OPTION(SIZE, struct serve_options, disk, "disk", "SIZE",
+           "the quota of disk for the archive, such as 500GB: its volumes on this machine take no more (no "
+           "limit)",
+           .min = UINT64_C(64) << 20, .max = UINT64_C(1) << 60),
     OPTION(SIZE, struct serve_options, upload_limit, "upload-limit", "SIZE",
            "send other nodes of the ring at most this many bytes per second, such as 2MB (no limit)",
            .min = 1024, .max = UINT64_C(1) << 40),
@@ -349,7 +354,9 @@ static const struct option serve_options[] = {
            "receive at most this many bytes per second from them (no limit)", .min = 1024,
            .max = UINT64_C(1) << 40),
     OPTION(CHOICE, struct serve_options, keep, "keep", "WHAT",
-           "in a ring: keep only this node's share, or a copy of everything (arc)",
+           "in a ring: keep this node's share, a copy of everything, or the share and all that it fetched or "
+           "imported "
+           "itself, also when its disk gets full (arc)",
            .choices = settings_keeps),
     OPTION(TEXT, struct serve_options, config, "config", "FILE",
            "read settings from this file (mnemon.conf in the data directory); options override them"),

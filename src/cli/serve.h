@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-enum { SERVE_PORT_NOT_GIVEN = UINT16_MAX + 1, SERVE_KEEP_NOT_GIVEN = 2 }; /* as configured */
+enum { SERVE_PORT_NOT_GIVEN = UINT16_MAX + 1, SERVE_KEEP_NOT_GIVEN = 255 }; /* as configured */
 
 /* 0 or NULL: as configured. */
 struct serve_options {
@@ -20,6 +20,7 @@ struct serve_options {
     const char *user;
     uint64_t port; /* SERVE_PORT_NOT_GIVEN */
     uint64_t capacity;
+    uint64_t disk;
     uint64_t upload_limit;
     uint64_t download_limit;
     uint32_t keep;  /* enum settings_keep, or SERVE_KEEP_NOT_GIVEN */

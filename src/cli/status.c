@@ -22,6 +22,10 @@ static void put_sections(struct buf *out, const json_t *status) {
     ask_put(out, json_object_get(status, "store"),
             "store    {captures:count} captures, {bytes:size}; a commit takes {commit_milliseconds:1} ms "
             "(sync {sync_milliseconds:1} ms), queue {queue_percent:0} %, {free_bytes:size} free\n");
+    const json_t *store = json_object_get(status, "store");
+    if (ask_number(store, "quota_bytes") > 0) {
+        ask_put(out, store, "disk     {used_bytes:size} of a quota of {quota_bytes:size} used\n");
+    }
     ask_put(out, json_object_get(status, "http"),
             "http     {requests:count} requests, {requests_per_second:1}/s, half in {p50_milliseconds:1} ms, "
             "99 of 100 in {p99_milliseconds:1} ms\n");

@@ -9,6 +9,7 @@
 #include "node/admin/token.h"
 #include "node/admin/twins_merger.h"
 #include "node/admin_api.h"
+#include "node/copies/disk_room.h"
 #include "node/crawl/crawl_loop.h"
 #include "node/node_file.h"
 #include "node/proxy/proxy.h"
@@ -47,6 +48,7 @@ struct node {
     size_t routes_count;
     struct http_server *http;
     struct proxy *proxy; /* NULL: none */
+    struct disk_room *disk_room;
     bool has_file;
 };
 
@@ -180,6 +182,7 @@ static enum err start_ring(struct node *node, struct err_detail *detail) {
         .token = config->ring_token,
         .vnodes_count = (uint8_t)config->settings->ring_capacity,
         .balance_us = config->settings->ring_grace_us,
+        .is_resized = config->settings->node_disk > 0,
         .first_vnode = (uint8_t)config->settings->ring_first_place,
         .nameservers = settings_text(config->settings->crawl_nameservers),
         .clock = config->clock,
@@ -193,6 +196,20 @@ static enum err start_ring(struct node *node, struct err_detail *detail) {
     }
     err = err == ERR_OK ? transport_start(node->transport, detail) : err;
     return err == ERR_OK ? ring_services_prepare(node->ring_services, detail) : err;
+}
+
+static enum err start_disk_room(struct node *node) {
+    const struct node_config *config = &node->config;
+    struct disk_room_config disk_room = {
+        .instance = config->instance,
+        .transport = node->transport,
+        .grace_us = config->settings->ring_grace_us,
+        .keeps_everything = config->settings->ring_keep == SETTINGS_KEEP_EVERYTHING,
+        .clock = config->clock,
+        .note = node_note,
+        .context = node,
+    };
+    return disk_room_start(&disk_room, &node->disk_room);
 }
 
 static enum err start_crawl(struct node *node, struct err_detail *detail) {
@@ -383,6 +400,7 @@ static void close_node(struct node *node) {
     if (node->monitor != NULL) {
         monitor_rest(node->monitor);
     }
+    disk_room_stop(node->disk_room);
     if (node->ring_services != NULL) {
         ring_services_stop(node->ring_services); /* requests that wait for another node get their answer */
     }
@@ -458,6 +476,9 @@ enum err node_start(const struct node_config *config, struct node **ret_node, st
     }
     if (err == ERR_OK) {
         err = start_ring(node, detail);
+    }
+    if (err == ERR_OK) {
+        err = start_disk_room(node);
     }
     if (err == ERR_OK) {
         err = start_crawl(node, detail);

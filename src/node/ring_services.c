@@ -364,6 +364,7 @@ static enum err begin_copies(struct ring_services *ring_services, uint8_t mappin
         .scrub_period_us = settings->ring_scrub_us,
         .keeps_everything = settings->ring_keep == SETTINGS_KEEP_EVERYTHING,
         .has_slow_lines = settings->ring_upload > 0 || settings->ring_download > 0,
+        .keeps_own = settings->ring_keep == SETTINGS_KEEP_OWN,
         .keeps_but_of = transport_identity(ring_services->transport)->key,
         .seed = randombytes_random(),
         .clock = ring_services->config.clock,

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/whole_file.h"
 #include "node/reading/public_urls.h"
+#include "store/volume/quota.h"
 
 enum { FILE_SIZE_MAX = 1 << 20, ARENA_SIZE_MAX = 4 << 20 };
 
@@ -12,7 +13,7 @@ static const char *const settings_reads[] = {"open", "token", NULL};
 static const char *const settings_parts[] = {"full", "query-only", "tunnel", "mute", NULL};
 static const char *const settings_offers[] = {"read", "kept", NULL};
 static const char *const settings_confines[] = {"no", "yes", "strict", NULL};
-const char *const settings_keeps[] = {"arc", "everything", NULL};
+const char *const settings_keeps[] = {"arc", "everything", "own", NULL};
 
 /* Name, type, field, default, bounds or choices; docs/formats/config.md says what each means. */
 #define SETTING(key, kind, field, ...)                                                  \
@@ -73,6 +74,7 @@ static const struct config_key settings_keys[] = {
     SETTING("proxy.intercept", SWITCH, proxy_intercept, "no"),
     SETTING("proxy.archive", SWITCH, proxy_archive, "no"),
     SETTING("node.confine", CHOICE, node_confine, "yes", .choices = settings_confines),
+    SETTING("node.disk", SIZE, node_disk, "0", .max = UINT64_C(1) << 60),
     SETTING("node.parsers", NUMBER, node_parsers, "32", .max = SETTINGS_PARSERS_MAX),
     SETTING("node.parse_short", SWITCH, node_parse_short, "yes"),
     SETTING("archive.title", TEXT, archive_title, "mnemon"),
@@ -94,6 +96,9 @@ static const struct config_key settings_keys[] = {
 static enum err settings_check(const struct settings *settings, struct err_detail *reason) {
     if (settings->ring_grace_us < 2 * settings->ring_compare_us) {
         return err_set(reason, ERR_INVALID, "ring.grace is less than twice ring.compare");
+    }
+    if (settings->node_disk > 0 && settings->node_disk < QUOTA_SIZE_MIN) {
+        return err_set(reason, ERR_INVALID, "node.disk is less than 64 MiB");
     }
     if (settings->http_public.size > 0 && !public_urls_is_origin(settings->http_public)) {
         return err_set(reason, ERR_INVALID, "http.public is no origin as https://archive.example.org");

@@ -10,7 +10,7 @@ enum settings_reads { SETTINGS_READS_OPEN, SETTINGS_READS_TOKEN };
 enum settings_offers { SETTINGS_OFFERS_READ, SETTINGS_OFFERS_KEPT };
 enum settings_confine { SETTINGS_CONFINE_NO, SETTINGS_CONFINE_YES, SETTINGS_CONFINE_STRICT };
 enum { SETTINGS_PARSERS_MAX = 32 };
-enum settings_keep { SETTINGS_KEEP_ARC, SETTINGS_KEEP_EVERYTHING };
+enum settings_keep { SETTINGS_KEEP_ARC, SETTINGS_KEEP_EVERYTHING, SETTINGS_KEEP_OWN, SETTINGS_KEEPS_COUNT };
 
 struct settings {
     struct arena arena; /* of the texts */
@@ -53,6 +53,7 @@ struct settings {
     bool proxy_intercept;
     bool proxy_archive;
     uint32_t node_confine; /* enum settings_confine */
+    uint64_t node_disk;    /* quota of its local volumes; 0: none */
     uint64_t node_parsers; /* of each group: parse/parsers.h; 0: none */
     bool node_parse_short; /* short documents that readers wait for are parsed there, too */
     struct bytes archive_title;

@@ -749,6 +749,7 @@ void crawler_stat(const struct crawler *crawler, struct crawler_stat *ret_stat) 
         .done_count = crawler->done_count,
         .received_size = crawler->received_size,
         .failed_count = crawler->failed_count,
+        .hold_err = crawler->parked != NULL ? crawler->disk_err : ERR_OK,
         .hold = crawler->parked != NULL   ? CRAWLER_DISK_FULL
                 : is_disk_behind(crawler) ? CRAWLER_DISK_SLOW
                                           : CRAWLER_FLOWING,

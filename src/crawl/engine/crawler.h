@@ -125,6 +125,7 @@ struct crawler_stat {
     uint64_t received_size;       /* heads and bodies of them */
     uint64_t failed_count;        /* URLs that were given up after errors */
     enum crawler_hold hold;
+    enum err hold_err; /* of CRAWLER_DISK_FULL: why */
 };
 
 void crawler_stat(const struct crawler *crawler, struct crawler_stat *ret_stat);

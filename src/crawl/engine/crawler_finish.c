@@ -183,7 +183,7 @@ static void finish_look(struct crawler *crawler, struct trip *trip) {
 
 /* Is it the archive as a whole that takes nothing for now, rather than this document that it refuses? */
 static bool is_archive_down(enum err err) {
-    return err == ERR_NO_SPACE || err == ERR_IO || err == ERR_UNREACHABLE || err == ERR_TIMEOUT ||
+    return err_is_full(err) || err == ERR_IO || err == ERR_UNREACHABLE || err == ERR_TIMEOUT ||
            err == ERR_MEMORY || err == ERR_FILES;
 }
 

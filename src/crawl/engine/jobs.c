@@ -202,8 +202,8 @@ static void set_open(struct jobs *jobs, struct entry *entry, bool is_open) {
 
 /* Trouble of this machine, which may pass; not of the job, which has to be changed. */
 static bool may_pass(enum err err) {
-    return err == ERR_MEMORY || err == ERR_IO || err == ERR_NO_SPACE || err == ERR_FILES ||
-           err == ERR_THREADS || err == ERR_BUSY || err == ERR_SYSTEM;
+    return err == ERR_MEMORY || err == ERR_IO || err_is_full(err) || err == ERR_FILES || err == ERR_THREADS ||
+           err == ERR_BUSY || err == ERR_SYSTEM;
 }
 
 static void open_entry(struct jobs *jobs, struct entry *entry) {

@@ -195,6 +195,7 @@ unsigned http_status(enum err err) {
         [-ERR_CLOSED] = STATUS_BAD_GATEWAY,
         [-ERR_TIMEOUT] = STATUS_LATE_GATEWAY,
         [-ERR_NO_SPACE] = STATUS_NO_SPACE,
+        [-ERR_QUOTA] = STATUS_NO_SPACE,
         [-ERR_SYSTEM] = STATUS_INTERNAL,
         [-ERR_FILES] = STATUS_UNAVAILABLE,
         [-ERR_THREADS] = STATUS_UNAVAILABLE,

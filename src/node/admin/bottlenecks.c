@@ -11,6 +11,7 @@ enum {
     SYNC_MS_HIGH = 100,
     ANSWER_MS_HIGH = 1000,
     BUSY_PERCENT = 90,
+    QUOTA_PERCENT_HIGH = 95,
     SEARCH_LEFT_HIGH = 100, /* fewer are read within seconds */
     OTHERS_MAX = 16,        /* sentences that are not about volumes */
 };
@@ -47,14 +48,29 @@ static const char *size_text(uint64_t size, struct buf *work) {
     return text == NULL ? "" : text;
 }
 
+static void look_at_quota(struct list *list, const struct sample *now, struct buf *work) {
+    if (now->quota_size == 0 || now->used_size < now->quota_size / 100 * QUOTA_PERCENT_HIGH) {
+        return;
+    }
+    buf_clear(work);
+    value_put_size(work, now->used_size);
+    buf_put_string(work, " of ");
+    value_put_size(work, now->quota_size);
+    bottlenecks_add(
+        list, "quota",
+        "The quota of disk is nearly used: %s (node.disk). Reading goes on; new captures are refused when "
+        "it is.",
+        buf_string(work) != NULL ? buf_string(work) : "");
+}
+
 static void look_at_volumes(struct list *list, const struct bottlenecks_facts *facts, struct buf *work) {
     for (size_t i = 0; i < facts->volumes->count; i++) {
         const struct node_status_volume *item = &facts->volumes->items[i];
         const struct instance_volume *volume = &item->volume;
         if (volume->err != ERR_OK) {
             bottlenecks_add(list, "volume", "Volume %u (%.300s) is %s: %s. Its documents cannot be %s.",
-                            volume->number, volume->place, volume->err == ERR_NO_SPACE ? "full" : "down",
-                            volume->reason, volume->err == ERR_NO_SPACE ? "added to" : "shown");
+                            volume->number, volume->place, err_is_full(volume->err) ? "full" : "down",
+                            volume->reason, err_is_full(volume->err) ? "added to" : "shown");
         } else if (item->has_disk && item->free_size < FREE_SIZE_LOW && volume->is_writable) {
             bottlenecks_add(list, "space", "The disk of volume %u is nearly full: %s are free (%.300s).",
                             volume->number, size_text(item->free_size, work), volume->place);
@@ -76,7 +92,8 @@ static void look_at_disk(struct list *list, const struct bottlenecks_facts *fact
                         err_text(now->load.err));
     }
     if (now->crawl.hold == CRAWLER_DISK_FULL) {
-        bottlenecks_add(list, "disk", "The crawl waits: the archive does not take its documents now.");
+        bottlenecks_add(list, "disk", "The crawl waits: the archive does not take its documents now: %s.",
+                        err_text(now->crawl.hold_err));
     } else if (now->queue_percent >= QUEUE_PERCENT_HIGH || now->crawl.hold == CRAWLER_DISK_SLOW) {
         bottlenecks_add(
             list, "disk",
@@ -164,6 +181,7 @@ size_t bottlenecks_find(const struct bottlenecks_facts *facts, struct arena *are
     list.items = arena_take_array(arena, list.count_max, sizeof *list.items);
     list.count_max = list.items != NULL ? list.count_max : 0;
     look_at_volumes(&list, facts, &work);
+    look_at_quota(&list, facts->now, &work);
     look_at_disk(&list, facts);
     look_at_http(&list, facts);
     look_at_processor(&list, facts);

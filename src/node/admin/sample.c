@@ -62,6 +62,7 @@ static void add_volume(struct sample *sample, const struct node_status_volume *v
         sample->store.blocks_count += volume->stat.blocks_count;
         sample->store.captures_count += volume->stat.captures_count;
         sample->store.index_size += volume->stat.index_size;
+        sample->used_size += volume->volume.is_remote ? 0 : volume->stat.size + volume->stat.index_size;
     }
     if (volume->has_disk && volume->free_size < sample->free_size) {
         sample->free_size = volume->free_size;
@@ -80,7 +81,7 @@ static void take_store(const struct sample_sources *sources, bool asks_remote, s
         struct node_status_volume *volume = &volumes->items[i];
         instance_volume(sources->instance, i, &volume->volume);
         bool is_up = volume->volume.backend != NULL &&
-                     (volume->volume.err == ERR_OK || volume->volume.err == ERR_NO_SPACE);
+                     (volume->volume.err == ERR_OK || err_is_full(volume->volume.err));
         if (is_up && (asks_remote || !volume->volume.is_remote)) {
             volume->has_stat = instance_stat(sources->session, i, &volume->stat, NULL) == ERR_OK;
         }
@@ -88,6 +89,9 @@ static void take_store(const struct sample_sources *sources, bool asks_remote, s
         add_volume(sample, volume);
     }
     sample->free_size = sample->free_size == UINT64_MAX ? 0 : sample->free_size;
+    const struct quota *quota = instance_quota(sources->instance);
+    sample->quota_size = quota->size_max;
+    sample->used_size = quota_is_set(quota) ? quota_used(quota) : sample->used_size;
 }
 
 /* ---- HTTP ---- */

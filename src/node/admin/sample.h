@@ -30,6 +30,8 @@ struct sample {
     uint64_t index_memory_size;
     uint64_t compactions_count;
     uint64_t free_size;      /* on the fullest disk of a local volume */
+    uint64_t quota_size;     /* of disk for the local volumes; 0: there is none */
+    uint64_t used_size;      /* of it; without a quota: of their segments and indexes */
     uint64_t writable_count; /* volumes that take documents */
     struct volume_load load;
     uint64_t queue_percent; /* of the fullest queue */

@@ -93,6 +93,8 @@ static void fill_store(const struct sample *now, const struct sample *before, st
     add_count(status, "store.index_bytes", now->store.index_size);
     add_count(status, "store.index_memory_bytes", now->index_memory_size);
     add_count(status, "store.free_bytes", now->free_size);
+    add_count(status, "store.quota_bytes", now->quota_size);
+    add_count(status, "store.used_bytes", now->used_size);
     add_count(status, "store.compactions", now->compactions_count);
     add_count(status, "store.commits", load->groups_count);
     add_count(status, "store.committed_documents", load->documents_count);

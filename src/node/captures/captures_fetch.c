@@ -97,7 +97,7 @@ enum {
 
 /* The trouble is this machine's; nobody else can help. */
 bool captures_err_is_ours(enum err err) {
-    return err == ERR_MEMORY || err == ERR_IO || err == ERR_NO_SPACE || err == ERR_FILES;
+    return err == ERR_MEMORY || err == ERR_IO || err_is_full(err) || err == ERR_FILES;
 }
 
 /* An error that another node gave says nothing of this machine, nor of what we have received. */

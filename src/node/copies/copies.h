@@ -40,7 +40,9 @@ struct copies_config {
                                        (protocol/copies/full_sync.h) */
     bool keeps_surplus;             /* what others hold now is handed on to them but stays here too */
     const uint8_t *keeps_but_of;    /* (none) of surplus, give up only what others vouch for: not this key's,
-                                       and nothing without a signature, which was imported here */
+                                       and nothing without a signature, which was imported here; unless room
+                                       is needed */
+    bool keeps_own;                 /* not even then */
     bool has_slow_lines;            /* they are what copies wait for: one giver, one taker at a time
                                        (protocol/copies/transfer_order.h) */
     uint64_t scrub_period_us;       /* (30 days) in which everything is read again once */

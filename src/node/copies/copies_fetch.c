@@ -19,6 +19,7 @@
 #include "base/wire.h"
 #include "node/captures/captures_code.h"
 #include "node/copies/copies_state.h"
+#include "node/copies/disk_room.h"
 
 enum { FULL_S = 60 };
 static const uint64_t SPACE_MIN = UINT64_C(256) << 20;
@@ -116,6 +117,8 @@ bool copies_is_full(struct copies *copies) {
     uint64_t least = copies->config.space_min > 0 ? copies->config.space_min : SPACE_MIN;
     bool is_tight =
         statvfs(copies->config.directory, &space) == 0 && (uint64_t)space.f_bavail * space.f_frsize < least;
+    is_tight =
+        is_tight || quota_permille(instance_quota(copies->config.instance)) >= DISK_ROOM_COPIES_PERMILLE;
     uint64_t now_us = copies_now_us(copies);
     pthread_mutex_lock(&copies->lock);
     copies->stat.is_full = is_tight || now_us < copies->full_until_us;
@@ -158,7 +161,7 @@ static void fetch_settle(struct copies *copies, uint32_t item, enum transfer_out
 static void note_disk(struct copies *copies, enum err err) {
     pthread_mutex_lock(&copies->lock);
     copies->fetch.disk_err = err;
-    if (err == ERR_NO_SPACE) {
+    if (err_is_full(err)) {
         copies->full_until_us = copies_now_us(copies) + FULL_S * SECOND_US;
     }
     pthread_mutex_unlock(&copies->lock);
@@ -438,7 +441,7 @@ static void pack_run_alone(void *context, size_t seat) {
     } else {
         if (err == ERR_MISMATCH) {
             fetch_refuse(copies, &pack->asked);
-        } else if (err == ERR_IO || err == ERR_NO_SPACE || err == ERR_MEMORY) {
+        } else if (err == ERR_IO || err_is_full(err) || err == ERR_MEMORY) {
             note_disk(copies, err);
         }
         fetch_settle(copies, pack->question.items[0], outcome_of(pack, err));

@@ -5,13 +5,19 @@
  */
 #include <sodium.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 
 #include "crawl/engine/attest.h"
 #include "node/copies/copies_state.h"
 #include "store/instance/record.h"
 #include "store/volume/volume_record.h"
 
-enum { LIST_COUNT = 256, LISTS_MAX = 16 /* in one task */ };
+enum {
+    LIST_COUNT = 256,
+    LISTS_MAX = 16,           /* in one task */
+    OWN_QUOTA_PERMILLE = 800, /* of the quota, or … */
+    OWN_FREE_SHARE = 10,      /* … with less of the disk free than this part, room is needed */
+};
 
 /* Keys of one arc of somebody else's, in a row. */
 struct surplus {
@@ -71,12 +77,25 @@ static void offer_missing(struct copies *copies, const struct peer *peer, const 
     }
 }
 
+/*
+ * Is room needed? Then a capture that this node fetched or imported is given up as any other, once all
+ * holders have it (docs/decisions/0020-whose-copy-it-is.md).
+ */
+static bool release_needs_room(const struct copies *copies) {
+    const struct quota *quota = instance_quota(copies->config.instance);
+    struct statvfs space;
+    if (quota_is_set(quota)) {
+        return quota_permille(quota) >= OWN_QUOTA_PERMILLE;
+    }
+    return statvfs(copies->config.directory, &space) == 0 && space.f_bavail < space.f_blocks / OWN_FREE_SHARE;
+}
+
 /* Did another node fetch it? What this one fetched or imported itself its owner may want to keep. */
 static bool is_of_others(struct copies *copies, const struct capture *capture) {
     uint8_t key[PEER_KEY_SIZE];
     uint8_t signature[IDENTITY_SIGNATURE_SIZE];
     struct record record;
-    if (copies->config.keeps_but_of == NULL) {
+    if (copies->config.keeps_but_of == NULL || (!copies->config.keeps_own && release_needs_room(copies))) {
         return true;
     }
     bool is_read =

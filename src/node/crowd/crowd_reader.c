@@ -312,8 +312,7 @@ static enum err reader_fetch(struct errand *errand, const struct candidate *cand
 }
 
 static bool is_ours(enum err err) {
-    return err == ERR_MEMORY || err == ERR_IO || err == ERR_NO_SPACE || err == ERR_FILES ||
-           err == ERR_CANCELLED;
+    return err == ERR_MEMORY || err == ERR_IO || err_is_full(err) || err == ERR_FILES || err == ERR_CANCELLED;
 }
 
 /* One capture after the other, until one is sound. What gives most hope of another search is said. */

@@ -466,6 +466,7 @@ static enum err open_loop(struct transport *transport, struct err_detail *detail
         const struct transport_tenant *tenant = &transport->tenants[i];
         loop_timer_init(loop, &transport->wakes[i], tenant->wake, tenant->context);
     }
+    transport->resized = (struct loop_post){.run = transport_on_resized, .context = transport};
     transport->news = (struct loop_post){.run = transport_on_news, .context = transport};
     transport->asked = (struct loop_post){.run = transport_start_questions, .context = transport};
     err = open_socket(transport, detail);
@@ -636,4 +637,25 @@ const int *transport_held(const struct transport *transport) {
 
 bool transport_has_ring(const struct transport *transport) {
     return transport->has_ring;
+}
+
+/* ---- virtual nodes ---- */
+
+bool transport_vnodes(struct transport *transport, uint8_t *ret_wanted, uint8_t *ret_max) {
+    pthread_mutex_lock(&transport->lock);
+    bool is_known = transport->vnodes_wanted > 0 && transport->shown.is_member;
+    *ret_wanted = transport->vnodes_wanted;
+    *ret_max = transport->vnodes_max;
+    pthread_mutex_unlock(&transport->lock);
+    return is_known;
+}
+
+void transport_resize(struct transport *transport, uint8_t vnodes_count) {
+    pthread_mutex_lock(&transport->lock);
+    ASSERT(vnodes_count > 0 && vnodes_count <= transport->vnodes_max);
+    transport->vnodes_wanted = vnodes_count;
+    if (transport->is_running) {
+        (void)loop_post(&transport->loop, &transport->resized);
+    }
+    pthread_mutex_unlock(&transport->lock);
 }

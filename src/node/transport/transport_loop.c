@@ -222,6 +222,19 @@ static void transport_join(struct transport *transport, const struct peer *peers
     transport_step(transport, &event);
 }
 
+/* ---- another number of virtual nodes ---- */
+
+void transport_on_resized(void *context) {
+    struct transport *transport = context;
+    pthread_mutex_lock(&transport->lock);
+    uint8_t wanted = transport->vnodes_wanted;
+    pthread_mutex_unlock(&transport->lock);
+    if (transport->ring != NULL) {
+        transport_step(transport,
+                       &(struct event){.kind = EVENT_COMMAND, .code = RING_RESIZE, .number = wanted});
+    }
+}
+
 /* ---- joining ---- */
 
 static bool is_founder(const struct transport *transport) {
@@ -240,6 +253,9 @@ static void choose_row(const struct transport *transport, struct ring_config *co
         config->vnodes_count = (uint8_t)(count < RING_VIRTUAL_MAX ? count : RING_VIRTUAL_MAX);
     }
     config->vnodes_max = config->vnodes_count;
+    if (row->count > 0 && row->count < config->vnodes_count && is_here && transport->config.is_resized) {
+        config->vnodes_count = row->count;
+    }
     if (row->count > 0 && is_here && !config->is_first_fixed &&
         row->first + config->vnodes_count <= RING_VIRTUAL_MAX) {
         config->first_index = row->first;
@@ -261,6 +277,12 @@ static enum err make_ring(struct transport *transport) {
     };
     memcpy(config.charter, transport->id, sizeof config.charter);
     choose_row(transport, &config);
+    if (config.balance_us > 0 && !config.is_first_fixed) {
+        pthread_mutex_lock(&transport->lock);
+        transport->vnodes_wanted = config.vnodes_count;
+        transport->vnodes_max = config.vnodes_max;
+        pthread_mutex_unlock(&transport->lock);
+    }
     size_t actions_max = ring_actions_max(&config);
     size_t memory_size = ring_memory_size(&config);
     transport->actions = calloc(actions_max, sizeof *transport->actions);

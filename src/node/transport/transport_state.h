@@ -85,6 +85,7 @@ struct transport_neighbour {
 /* What pages show of it. */
 struct transport_shown {
     bool is_there; /* this node is in a ring, or on its way */
+    bool is_member;
     char text[TRANSPORT_SENTENCE_SIZE_MAX];
     uint32_t replicas;
     double share; /* that its places see to */
@@ -138,9 +139,12 @@ struct transport {
     struct peer remembered[RING_FILES_PEERS_MAX];
     size_t remembered_count;
     struct ring_files_row row; /* as it was kept last */
-    uint64_t joined_at_us;     /* when we began to join */
-    uint64_t join_at_us;       /* next try */
-    uint64_t greet_at_us;      /* next look for a newer charter */
+    struct loop_post resized;
+    uint8_t vnodes_wanted; /* lock: 0: not known yet, as the next */
+    uint8_t vnodes_max;    /* lock */
+    uint64_t joined_at_us; /* when we began to join */
+    uint64_t join_at_us;   /* next try */
+    uint64_t greet_at_us;  /* next look for a newer charter */
     uint64_t copy_at_us;
     uint64_t keep_at_us;  /* peers */
     uint64_t blame_at_us; /* not before, for what makes no sense */
@@ -182,6 +186,7 @@ static inline uint64_t transport_now_us(const struct transport *transport) {
 /* transport_loop.c: the time is set, and what follows from it is done. */
 void transport_step(struct transport *transport, struct event *event);
 void transport_on_wake(void *context);
+void transport_on_resized(void *context);
 
 void transport_begin(struct transport *transport);
 void transport_note(struct transport *transport, const char *format, ...)

@@ -345,6 +345,7 @@ void transport_copy(struct transport *transport) {
     struct json *json = &writer;
     pthread_mutex_lock(&transport->lock);
     transport->shown.is_there = transport->state != TRANSPORT_NONE;
+    transport->shown.is_member = transport->state == TRANSPORT_MEMBER;
     transport->shown.share = 0;
     transport->shown.replicas = transport->has_charter ? transport->charter.replicas : 0;
     transport->shown.complaints = transport->complaints;

@@ -30,7 +30,6 @@ enum {
     FAULT_UNIT_BITS = 22, /* and the powers of faults in units of 2^-10, at most 16 */
     FAULT_UNITS_MAX = 1 << 14,
     LAYOUT_NODES_MAX = SMALL_NODES_MAX + 1,
-    PAIRS_MAX = 3,
     PAIR_NODES_MAX = 8, /* more nodes have more choice, and all pairs of them would take long */
 };
 
@@ -267,23 +266,20 @@ static void plan_move(struct ring *ring, struct row row, uint64_t turns) {
     uint64_t back_by_us = balance->lost_at_us + ring->config.balance_us;
     if (balance->lost_at_us > 0 && back_by_us > balance->move_at_us) {
         balance->move_at_us = back_by_us;
+        balance->is_delayed = true;
     }
 }
 
-/* A few times for each number of nodes: should the other one never move, this would go on for ever. */
+/* Once for each number of nodes: should the other one never move, this would go on for ever. */
 static void plan_pair(struct ring *ring, struct layout *layout, const struct fault *now) {
     struct balance *balance = &ring->balance;
     struct fault fault = {0};
-    if (balance->paired_nodes_count != layout->count) {
-        balance->paired_nodes_count = layout->count;
-        balance->pairs_left = PAIRS_MAX;
-    }
-    if (layout->count > PAIR_NODES_MAX || balance->pairs_left == 0) {
+    if (layout->count > PAIR_NODES_MAX || balance->paired_nodes_count == layout->count) {
         return;
     }
     struct row row = best_row_of_pair(layout, &fault);
     if (row.count > 0 && is_better(fault.powers, now->powers)) {
-        plan_move(ring, row, CALM_TURNS + layout->count + address_rank(layout));
+        plan_move(ring, row, CALM_TURNS + layout->count + 2 * address_rank(layout));
         balance->is_pair = true;
     }
 }
@@ -303,6 +299,7 @@ static void balance_plan(struct ring *ring) {
     }
     balance->is_planned = true;
     balance->is_pair = false;
+    balance->is_delayed = false;
     balance->move_at_us = STEP_NEVER_US; /* until the table changes */
     bool is_other_count = row.count > 0 && row.count != layout.rows[0].count;
     bool is_uneven = now.worst > (UINT64_C(1) << SHARE_BITS) / SLACK_SHARE;
@@ -320,7 +317,7 @@ static void balance_tell(struct ring *ring) {
 
 static void balance_move(struct ring *ring) {
     if (ring->balance.is_pair) {
-        ring->balance.pairs_left--;
+        ring->balance.paired_nodes_count = ring->small.nodes_count + 1;
     }
     holders_withdraw(ring);
     ring->config.first_index = ring->balance.first;
@@ -368,8 +365,9 @@ bool ring_is_settled(const struct ring *ring) {
     bool is_balanced = ring->config.balance_us > 0 && !ring->config.is_first_fixed;
     const struct balance *balance = &ring->balance;
     return ring->mode == MODE_CHORD ||
-           (ring->mode == MODE_SMALL && (!is_balanced || ring->small.nodes_count == 0 ||
-                                         (balance->is_planned && balance->move_at_us == STEP_NEVER_US)));
+           (ring->mode == MODE_SMALL &&
+            (!is_balanced || ring->small.nodes_count == 0 ||
+             (balance->is_planned && (balance->move_at_us == STEP_NEVER_US || balance->is_delayed))));
 }
 
 void balance_tick(struct ring *ring) {

@@ -398,10 +398,10 @@ struct balance {
     uint8_t wanted; /* places, if there is room for so many */
     uint8_t first;  /* the plan */
     uint8_t count;
-    bool is_planned; /* for the table as it is */
-    bool is_pair;    /* the plan needs another node to move next */
-    uint8_t pairs_left;
-    uint32_t paired_nodes_count; /* to which pairs_left belongs */
+    bool is_planned;             /* for the table as it is */
+    bool is_delayed;             /* a node that was lost may come back */
+    bool is_pair;                /* the plan needs another node to move next */
+    uint32_t paired_nodes_count; /* that there were when we last did so */
     uint64_t move_at_us;
     uint64_t changed_at_us; /* the table */
     uint64_t lost_at_us;    /* a node of the table; 0: never */

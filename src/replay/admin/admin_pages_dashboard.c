@@ -53,6 +53,8 @@ static const struct box boxes[] = {
               {"of it, to sync the disk", "store.sync_milliseconds", UNIT_MS},
               {"Queue", "store.queue_percent", UNIT_PERCENT},
               {"Index compactions running", "store.compactions", UNIT_COUNT},
+              {"Disk used", "store.used_bytes", UNIT_SIZE},
+              {"Quota of disk (0: none)", "store.quota_bytes", UNIT_SIZE},
               {"Disk free", "store.free_bytes", UNIT_SIZE}}},
     {.title = "HTTP",
      .id = "http",

@@ -37,6 +37,8 @@ static const struct metric metrics[] = {
     {"http.received_bytes", "http_received_bytes_total", "counter", "Bytes of bodies of requests."},
     {"http.sent_bytes", "http_sent_bytes_total", "counter", "Bytes of bodies of answers of known size."},
     {"http.cut", "http_connections_cut_total", "counter", "Connections that were too slow."},
+    {"store.quota_bytes", "store_quota_bytes", "gauge", "Quota of disk for the local volumes; 0: none."},
+    {"store.used_bytes", "store_used_bytes", "gauge", "Bytes that they take, with their indexes."},
     {"http.refused", "http_requests_limited_total", "counter",
      "Requests refused for the rate of an address."},
     {"search.documents", "search_documents", "gauge", "Pages in the full-text index."},

@@ -13,7 +13,7 @@ const struct node_status_number *node_status_find(const struct node_status *stat
 
 const char *node_status_volume_state(const struct node_status_volume *volume) {
     enum err err = volume->volume.err;
-    return err == ERR_OK ? "up" : err == ERR_NO_SPACE ? "full" : "down";
+    return err == ERR_OK ? "up" : err_is_full(err) ? "full" : "down";
 }
 
 /* ---- JSON ---- */

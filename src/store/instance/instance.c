@@ -63,6 +63,7 @@ static enum err instance_open_local(struct instance *instance, struct instance_s
     };
     local.volume.number = slot->config->number;
     local.volume.scratch_budget = &instance->reading;
+    local.volume.quota = &instance->quota;
     struct backend *backend;
     enum err err = backend_local_open(&local, &backend, &slot->recovery, detail);
     slot->backend = err == ERR_OK ? backend : NULL;
@@ -134,6 +135,7 @@ enum err instance_open(const struct instance_config *config, struct instance **r
     if (config->server != NULL) {
         instance_use_server(&instance->connector, config);
     }
+    instance->quota.size_max = config->quota_size;
     pthread_mutex_init(&instance->lock, NULL);
     if (config->directory != NULL) { /* without memory for it, nothing is marked */
         instance->directory = strdup(config->directory);
@@ -154,6 +156,10 @@ enum err instance_open(const struct instance_config *config, struct instance **r
     }
     *ret_instance = instance;
     return ERR_OK;
+}
+
+const struct quota *instance_quota(const struct instance *instance) {
+    return &instance->quota;
 }
 
 struct scratch_budget *instance_reading_budget(struct instance *instance) {
@@ -288,6 +294,7 @@ bool instance_is_trouble(enum err err) {
     case ERR_MISMATCH:
     case ERR_IO:
     case ERR_NO_SPACE:
+    case ERR_QUOTA:
     case ERR_SYSTEM:
         return true;
     default:

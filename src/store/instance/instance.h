@@ -21,6 +21,7 @@
 #define MNEMON_STORE_INSTANCE_INSTANCE_H
 
 #include "store/backend/backend.h"
+#include "store/volume/quota.h"
 #include "store/volume/volume.h"
 
 struct absent;
@@ -41,6 +42,7 @@ struct instance_config {
     const char *server; /* a node that has the local volumes open and offers them: they are used through it */
     const char *token;  /* what it wants to hear; both outlive the instance */
     bool must_exist;
+    uint64_t quota_size; /* of disk for all local volumes together (none); at least QUOTA_SIZE_MIN */
     /* Of all local volumes, but for their numbers and places. What it borrows outlives the instance; progress
      * is told of one volume after the other. */
     struct volume_config volume;
@@ -58,6 +60,9 @@ void instance_close(struct instance *instance);
 
 /* Of files for large documents that are being read, by all sessions together: ERR_BUSY above it. */
 struct scratch_budget *instance_reading_budget(struct instance *instance);
+
+/* Of its local volumes together; size_max is 0 if there is none. */
+const struct quota *instance_quota(const struct instance *instance);
 
 /* ---- its volumes ---- */
 

@@ -44,6 +44,7 @@ struct instance {
     struct scratch_budget reading;
     char *directory;       /* NULL: it has none of its own */
     atomic_bool is_marked; /* documents were stored while a volume was down: twins.h */
+    struct quota quota;
 };
 
 struct instance_session {

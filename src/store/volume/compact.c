@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "store/index/index_batch.h"
+#include "store/volume/quota.h"
 #include "store/volume/volume_record.h"
 #include "store/volume/volume_state.h"
 
@@ -453,6 +454,12 @@ static bool compact_is_worth_it(const struct index_segment *segment, unsigned de
     return segment->dead_size > 0 && segment->dead_size * 100 >= segment->size * dead_percent;
 }
 
+/* What is left of it is there twice for a while. */
+static bool compact_fits(const struct volume *volume, const struct index_segment *segment) {
+    uint64_t left_size = segment->size > segment->dead_size ? segment->size - segment->dead_size : 0;
+    return !quota_is_set(volume->config.quota) || quota_admits(volume->config.quota, left_size, true);
+}
+
 /* The next segment after this number, but the newest, that is worth it; 0 if there is none. */
 static uint32_t compact_next_candidate(struct volume *volume, uint32_t after, unsigned dead_percent) {
     uint32_t found = 0;
@@ -467,7 +474,7 @@ static uint32_t compact_next_candidate(struct volume *volume, uint32_t after, un
             index_find_segment(volume->index, number, &entry) != ERR_OK) {
             continue;
         }
-        found = compact_is_worth_it(&entry, dead_percent) ? number : 0;
+        found = compact_is_worth_it(&entry, dead_percent) && compact_fits(volume, &entry) ? number : 0;
     }
     pthread_rwlock_unlock(&volume->segments_lock);
     return found;
@@ -484,8 +491,8 @@ static void compact_retire_newest(struct volume *volume, unsigned dead_percent) 
     }
 }
 
-enum err compact_volume(struct volume *volume, unsigned dead_percent, struct compact_report *ret_report,
-                        struct err_detail *detail) {
+enum err compact_some(struct volume *volume, unsigned dead_percent, const atomic_bool *is_stopping,
+                      struct compact_report *ret_report, struct err_detail *detail) {
     struct compact_report report = {0};
     uint32_t number = 0;
     enum err refused = volume_refuses(volume, detail);
@@ -493,8 +500,10 @@ enum err compact_volume(struct volume *volume, unsigned dead_percent, struct com
         return refused;
     }
     compact_retire_newest(volume, dead_percent);
-    while ((number = compact_next_candidate(volume, number, dead_percent)) != 0) {
+    while (!atomic_load(is_stopping) &&
+           (number = compact_next_candidate(volume, number, dead_percent)) != 0) {
         enum err err = compact_number(volume, number, &report, detail);
+        volume_measure(volume);
         if (err != ERR_OK) {
             return err;
         }
@@ -502,4 +511,10 @@ enum err compact_volume(struct volume *volume, unsigned dead_percent, struct com
     }
     *ret_report = report;
     return ERR_OK;
+}
+
+enum err compact_volume(struct volume *volume, unsigned dead_percent, struct compact_report *ret_report,
+                        struct err_detail *detail) {
+    const atomic_bool is_stopping = false;
+    return compact_some(volume, dead_percent, &is_stopping, ret_report, detail);
 }

@@ -17,6 +17,8 @@
 #ifndef MNEMON_STORE_VOLUME_COMPACT_H
 #define MNEMON_STORE_VOLUME_COMPACT_H
 
+#include <stdatomic.h>
+
 #include "store/volume/volume.h"
 
 struct compact_report {
@@ -32,5 +34,9 @@ struct compact_report {
  */
 enum err compact_volume(struct volume *volume, unsigned dead_percent, struct compact_report *ret_report,
                         struct err_detail *detail) MUST_CHECK;
+
+/* The same, until *is_stopping. */
+enum err compact_some(struct volume *volume, unsigned dead_percent, const atomic_bool *is_stopping,
+                      struct compact_report *ret_report, struct err_detail *detail) MUST_CHECK;
 
 #endif

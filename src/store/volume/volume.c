@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "store/disk/ballast.h"
+#include "store/volume/quota.h"
 #include "store/volume/volume_state.h"
 
 enum { DIGEST_BITS_MAX = 8 * KEY_DIGEST_SIZE };
@@ -14,6 +15,10 @@ static void volume_set_defaults(struct volume_config *config) {
     }
     if (config->segment_size_max == 0) {
         config->segment_size_max = UINT64_C(1) << 30;
+    }
+    if (quota_is_set(config->quota)) {
+        uint64_t part = config->quota->size_max / QUOTA_SEGMENT;
+        config->segment_size_max = part < config->segment_size_max ? part : config->segment_size_max;
     }
     if (config->free_size_min == 0) {
         config->free_size_min = UINT64_C(64) << 20;
@@ -215,6 +220,7 @@ enum err volume_open(const struct volume_config *config, struct volume **ret_vol
         volume_close(volume);
         return err;
     }
+    volume_measure(volume);
     *ret_volume = volume;
     *ret_recovery = recovery;
     return ERR_OK;

@@ -37,6 +37,7 @@
 struct scratch_budget;
 struct volume;
 struct volume_writer;
+struct quota;
 struct volume_reader;
 
 enum {
@@ -65,6 +66,7 @@ struct volume_config {
     int level;                 /* of compression (3 for zstd, 6 for gzip) */
     uint32_t linger_us;        /* (0) a group of which nobody waits for a document waits so long for more */
     uint64_t segment_size_max; /* a new segment begins above this (1 GiB) */
+    struct quota *quota;       /* of all local volumes of the archive (none); outlives it */
     uint64_t free_size_min;    /* less than this on the disk and it counts as full (64 MiB) */
     unsigned digest_bits;      /* (256); fewer only to test collisions */
     struct warc_random random; /* required */
@@ -127,6 +129,9 @@ enum err volume_extend(struct volume *volume, const char *directory, struct volu
                        struct err_detail *detail) MUST_CHECK;
 
 void volume_stat(struct volume *volume, struct volume_stat *ret_stat);
+
+/* What it takes of its quota, if there is one, is looked at again: something was removed. */
+void volume_measure(struct volume *volume);
 
 /* What its committer has done since it was opened, and what waits for it now. */
 struct volume_load {

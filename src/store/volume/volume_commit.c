@@ -2,11 +2,13 @@
 #include <time.h>
 
 #include "run/thread.h"
+#include "store/volume/quota.h"
 #include "store/volume/volume_state.h"
 
 enum {
     TOGETHER_SIZE_MAX = 1 << 20, /* of frames that share a write */
     BUDGET_SIZE = 16 << 20,      /* written between two looks at how much is free */
+    MEASURE_US = 1000000,        /* between two looks whether room was made */
 };
 
 /* The item's block as it is now, all zero if there is none. */
@@ -132,6 +134,58 @@ static enum err commit_write_alone(struct segment *segment, const struct scratch
     return err;
 }
 
+/* ---- the quota ---- */
+
+/* With the ledger_lock. */
+static void commit_measure(struct volume *volume) {
+    uint64_t size = quota_measure(volume->config.index_directory);
+    pthread_rwlock_rdlock(&volume->segments_lock);
+    for (size_t i = 0; i < volume->segments_count; i++) {
+        size += volume->segments[i]->size;
+    }
+    pthread_rwlock_unlock(&volume->segments_lock);
+    quota_count(volume->config.quota, &volume->quota_part, size);
+    volume->quota_grown_size = 0;
+    volume->quota_measured_us = clock_monotonic_us(volume->config.clock);
+}
+
+void volume_measure(struct volume *volume) {
+    if (quota_is_set(volume->config.quota) && !volume->config.is_mirrored) {
+        pthread_mutex_lock(&volume->ledger_lock);
+        commit_measure(volume);
+        pthread_mutex_unlock(&volume->ledger_lock);
+    }
+}
+
+/* After what the group appends already? Before one is refused it is looked whether room was made. */
+static bool commit_fits(struct volume *volume, const struct volume_item *item, uint64_t appended_size) {
+    const struct quota *quota = volume->config.quota;
+    enum ledger_kind kind = item->entries[0].kind;
+    bool makes_room = kind == LEDGER_DELETION || kind == LEDGER_REMOVAL;
+    uint64_t size = appended_size + item->frames.size;
+    if (!quota_is_set(quota) || quota_admits(quota, size, makes_room)) {
+        return true;
+    }
+    if (clock_monotonic_us(volume->config.clock) - volume->quota_measured_us > MEASURE_US) {
+        commit_measure(volume);
+    }
+    return quota_admits(quota, size, makes_room);
+}
+
+static void commit_count_quota(struct volume *volume, uint64_t size) {
+    struct quota *quota = volume->config.quota;
+    if (!quota_is_set(quota)) {
+        return;
+    }
+    quota_count(quota, &volume->quota_part, volume->quota_part + size);
+    volume->quota_grown_size += size;
+    if (volume->quota_grown_size > quota->size_max / QUOTA_STEP) {
+        commit_measure(volume);
+    }
+}
+
+/* ---- a group ---- */
+
 /*
  * Append the frames of all items that are still good, one after the other, and enter them into the ledger.
  * Small frames travel together, large ones need not be copied for it. *ret_size is the size of the segment
@@ -144,6 +198,10 @@ static enum err commit_append_group(struct volume *volume, struct volume_item *g
     uint64_t written = segment->size; /* up to here it is in the file */
     enum err err = ERR_OK;
     for (struct volume_item *item = group; item != NULL && err == ERR_OK; item = item->next) {
+        if (!commit_fits(volume, item, written + together->size - segment->size)) {
+            item->err = ERR_QUOTA;
+            continue;
+        }
         item->err = commit_enter_item(volume, item, written + together->size);
         if (item->err != ERR_OK) {
             err = item->err == ERR_BUSY ? ERR_OK : item->err;
@@ -210,8 +268,10 @@ static enum err commit_group(struct volume *volume, struct volume_item *group, s
     }
     if (err == ERR_OK) {
         commit_note_changes(volume, group);
-        commit_spend_budget(volume, size - segment->size);
+        uint64_t grown_size = size - segment->size;
+        commit_spend_budget(volume, grown_size);
         segment->size = size;
+        commit_count_quota(volume, grown_size);
         return ERR_OK;
     }
     ledger_abort(&volume->ledger);

@@ -133,12 +133,15 @@ struct volume {
     uint64_t queue_size;             /* lock: bytes of frames */
     size_t queue_awaited_count;      /* lock: of the items there, whose writer waits */
     struct segment *active;          /* lock: the committer appends to it */
-    struct segment *encoding; /* lock: writers compress for it; another one than active while rolling */
-    uint64_t free_budget;     /* the committer's: so much fits on the disk for sure, or nearly */
-    struct volume_load load;  /* lock: its sums, and the outcome of the last commit */
-    uint64_t sync_us;         /* the committer's: of the commit that runs */
-    bool is_stopping;         /* lock */
-    bool is_roll_asked;       /* lock */
+    struct segment *encoding;   /* lock: writers compress for it; another one than active while rolling */
+    uint64_t quota_part;        /* ledger_lock: what it counts for of the quota */
+    uint64_t quota_grown_size;  /* ledger_lock: of that, since it was measured */
+    uint64_t quota_measured_us; /* ledger_lock */
+    uint64_t free_budget;       /* the committer's: so much fits on the disk for sure, or nearly */
+    struct volume_load load;    /* lock: its sums, and the outcome of the last commit */
+    uint64_t sync_us;           /* the committer's: of the commit that runs */
+    bool is_stopping;           /* lock */
+    bool is_roll_asked;         /* lock */
     pthread_t committer;
     bool has_committer;
 };
