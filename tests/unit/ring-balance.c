@@ -129,6 +129,29 @@ static void a_restart_moves_nobody(void **state) {
     }
 }
 
+/* As after a power failure. */
+static void a_restart_of_all_moves_nobody(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct street street;
+        begin(&street, seed, 5, fair());
+        uint64_t rows = rows_of(&street);
+        for (uint32_t i = 0; i < street.count; i++) {
+            struct street_house *house = &street.houses[i];
+            house->config.first_index = ring_vnode_at(house->ring, 0)->index;
+            house->config.is_settled = true;
+            street_stop(&street, i);
+        }
+        for (uint32_t i = 0; i < street.count; i++) {
+            street_start(&street, i, i == 0 ? 0 : i - 1);
+            street_run(&street, 60 * STREET_SECOND_US);
+        }
+        rest(&street);
+        assert_true(rows_of(&street) == rows);
+        street_done(&street);
+    }
+}
+
 static void a_loss_is_evened_out_when_it_lasts(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -186,6 +209,7 @@ int main(void) {
         cmocka_unit_test(without_the_rule_they_do_not),
         cmocka_unit_test(parts_are_in_proportion),
         cmocka_unit_test(a_restart_moves_nobody),
+        cmocka_unit_test(a_restart_of_all_moves_nobody),
         cmocka_unit_test(a_loss_is_evened_out_when_it_lasts),
         cmocka_unit_test(many_behind_one_address_find_room),
         cmocka_unit_test(nodes_that_never_move_are_no_obstacle),

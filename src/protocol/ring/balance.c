@@ -376,6 +376,9 @@ void balance_tick(struct ring *ring) {
         balance->joined_at_us = ring->now_us;
         return;
     }
+    if (ring->config.is_settled && balance->lost_at_us == 0) {
+        balance->lost_at_us = ring->now_us; /* others may have been restarted with us, and are on their way */
+    }
     if (ring->small.is_moving || ring->small.nodes_count == 0 || !small_do_agree(ring)) {
         return; /* an answer brings us back here */
     }
