@@ -135,13 +135,19 @@ def test_a_full_node_gives_up_what_it_imported_when_others_have_it(node, tmp_pat
     assert imported.returncode == 0, imported.stderr
     everything = captures_of(full)
     found(full, "--open", "--replicas", "2")
-    full.start()
+    full.start("--keep", "own")
     for each in others:
         each.start("--join", full.place)
 
     def describe():
         return str([store_of(each)["used_bytes"] for each in (full, *others)]) + full.said
 
+    # By its owner's word it holds on to them, whatever the others have …
+    wait_for(lambda: set().union(*(captures_of(each) for each in others)) == everything, describe)
+    wait_for(lambda: "virtual nodes from now on" in full.said, describe)
+    assert captures_of(full) == everything
+    full.stop()
+    full.start()  # … and without it they go
     wait_for(lambda: store_of(full)["used_bytes"] < 0.8 * QUOTA, describe)
     assert "compaction of volume 0 gave back" in full.said
     assert disk_of(full) <= 1.01 * QUOTA
