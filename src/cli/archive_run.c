@@ -32,8 +32,9 @@ struct run {
     bool is_over;
     bool is_stopping; /* by Ctrl-C */
     bool is_told_full;
-    uint64_t state_at_us; /* when state.json is to be written next */
-    uint64_t limited_us;  /* since when a limit is reached and transfers are waited for; 0: none is */
+    uint64_t full_done_count; /* stored when that was told */
+    uint64_t state_at_us;     /* when state.json is to be written next */
+    uint64_t limited_us;      /* since when a limit is reached and transfers are waited for; 0: none is */
 };
 
 static void on_ended(void *context, struct campaign *campaign) {
@@ -115,10 +116,11 @@ static void on_show(uv_timer_t *timer) {
     progress_update(&run->progress, text[0] != '\0' ? text : NULL);
     if (crawler.hold == CRAWLER_DISK_FULL && !run->is_told_full) {
         run->is_told_full = true;
+        run->full_done_count = crawler.done_count;
         fprintf(run->cli->err,
                 "\nmnemon: the archive cannot store any more: %s; waiting until there is room\n",
                 err_text(crawler.hold_err));
-    } else if (crawler.hold == CRAWLER_FLOWING && run->is_told_full) {
+    } else if (run->is_told_full && crawler.done_count > run->full_done_count) { /* not while it only tries */
         run->is_told_full = false;
         fprintf(run->cli->err, "\nmnemon: there is room again; continuing\n");
     }

@@ -1,13 +1,17 @@
 """Who keeps how much: even parts of the ring, and disks with a quota."""
 import hashlib
+import http.server
 import json
 import re
+import signal
+import subprocess
+import threading
 import urllib.request
 import uuid
 
 import pytest
 from ringnodes import await_agreement, found, many
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 
 @pytest.fixture
@@ -125,6 +129,47 @@ def test_a_quota_is_kept_and_room_that_is_made_is_used(node, tmp_path):
     assert store_of(each)["quota_bytes"] == 200_000_000
     assert each.run("import", warc).returncode == 0
     assert len(captures_of(each)) >= 1000
+
+
+class Noise(http.server.BaseHTTPRequestHandler):
+    """A page with links to a hundred files of two megabytes."""
+
+    def do_GET(self):
+        name = self.path.strip("/")
+        links = "".join(f"<a href=/{i}>{i}</a>" for i in range(100)).encode()
+        body = hashlib.shake_128(self.path.encode()).digest(2_000_000) if name.isdigit() else links
+        self.send_response(200 if name.isdigit() or not name else 404)
+        self.send_header("Content-Type", "image/x-noise" if name.isdigit() else "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+def test_a_crawl_waits_at_the_quota_and_goes_on_where_it_was(node, tmp_path):
+    each = make_node(node, 2, "[node]", f"disk = {QUOTA} B")
+    site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Noise)
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    seed = f"http://127.0.0.1:{site.server_port}/"
+    arguments = [each.program, "archive", "--data", each.directory, "--allow-private", "--delay", "0", seed]
+    told = tmp_path / "told"
+    crawl = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=told.open("w"))
+    sentence = "the archive cannot store any more: the quota of disk for this archive is used; waiting until there is room"
+    wait_for(lambda: sentence in told.read_text(), told.read_text)
+    assert 0.95 * QUOTA < disk_of(each) <= 1.01 * QUOTA
+    crawl.send_signal(signal.SIGINT)
+    crawl.wait(timeout=PATIENCE_S)
+    assert told.read_text().count(sentence) == 1 and "there is room again" not in told.read_text()
+    before = len(captures_of(each))
+    assert before > 30
+
+    (each.directory / "mnemon.conf").write_text("[node]\ndisk = 1 GB\n")
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    assert len(captures_of(each)) >= 101
+    site.shutdown()
 
 
 def test_a_full_node_gives_up_what_it_imported_when_others_have_it(node, tmp_path):
