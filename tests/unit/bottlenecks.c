@@ -65,6 +65,17 @@ static void volumes_that_are_down_or_nearly_full_are_named(void **state) {
     expect(&fixture, "space", "300 MB are free");
 }
 
+static void a_quota_that_is_nearly_used_is_told(void **state) {
+    (void)state;
+    struct fixture fixture;
+    begin(&fixture);
+    fixture.now.quota_size = 100000000;
+    fixture.now.used_size = 94000000;
+    expect(&fixture, NULL, NULL);
+    fixture.now.used_size = 97500000;
+    expect(&fixture, "quota", "The quota of disk is nearly used: 97.5 MB of 100 MB (node.disk).");
+}
+
 static void a_full_queue_means_that_the_disk_is_the_limit(void **state) {
     (void)state;
     struct fixture fixture;
@@ -146,6 +157,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_said_where_nothing_is_slow),
         cmocka_unit_test(volumes_that_are_down_or_nearly_full_are_named),
+        cmocka_unit_test(a_quota_that_is_nearly_used_is_told),
         cmocka_unit_test(a_full_queue_means_that_the_disk_is_the_limit),
         cmocka_unit_test(a_crawl_that_waits_for_its_hosts_says_for_which),
         cmocka_unit_test(the_rest_is_named_too),

@@ -183,6 +183,32 @@ static void many_behind_one_address_find_room(void **state) {
     street_done(&street);
 }
 
+static void resize(struct street *street, uint32_t house, uint8_t vnodes_count) {
+    street_step(street, house,
+                (struct event){.kind = EVENT_COMMAND, .code = RING_RESIZE, .number = vnodes_count});
+    rest(street);
+    assert_int_equal(ring_vnodes_count(street->houses[house].ring), vnodes_count);
+}
+
+/* A node that has less room than it thought, in a small ring and in Chord. */
+static void a_node_takes_fewer_places_and_more_again(void **state) {
+    (void)state;
+    for (uint32_t count = 4; count <= 12; count += 8) {
+        struct street street;
+        struct ring_config config = fair();
+        config.vnodes_max = VNODES_COUNT;
+        begin(&street, count, count, config);
+        assert_int_equal(ring_mode(street.houses[1].ring), count > LIST_SIZE ? RING_CHORD : RING_SMALL);
+        resize(&street, 1, VNODES_COUNT / 2);
+        resize(&street, 1, 1);
+        resize(&street, 1, VNODES_COUNT / 4);
+        if (count <= LIST_SIZE) {
+            assert_true(worst_of(&street) <= 2 * PERCENT_MAX); /* in proportion, with little choice */
+        }
+        street_done(&street);
+    }
+}
+
 /* Nodes of an older version keep the places that they have. */
 static void nodes_that_never_move_are_no_obstacle(void **state) {
     (void)state;
@@ -212,6 +238,7 @@ int main(void) {
         cmocka_unit_test(a_restart_of_all_moves_nobody),
         cmocka_unit_test(a_loss_is_evened_out_when_it_lasts),
         cmocka_unit_test(many_behind_one_address_find_room),
+        cmocka_unit_test(a_node_takes_fewer_places_and_more_again),
         cmocka_unit_test(nodes_that_never_move_are_no_obstacle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
