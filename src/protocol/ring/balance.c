@@ -25,6 +25,7 @@ enum {
     CALM_TURNS = 2, /* without a change, before a node that holds something moves */
     TURNS_PER_ROUND = 5,
     SLACK_SHARE = 10,     /* a tenth above or below its part is good enough */
+    PAIR_SLACK_SHARE = 8, /* an eighth, before two nodes move for it */
     GAIN_SHARE = 32,      /* and a move must help by that much of the whole fault */
     SHARE_BITS = 32,      /* shares are computed in units of 2^-32 */
     FAULT_UNIT_BITS = 22, /* and the powers of faults in units of 2^-10, at most 16 */
@@ -305,7 +306,7 @@ static void balance_plan(struct ring *ring) {
     bool is_uneven = now.worst > (UINT64_C(1) << SHARE_BITS) / SLACK_SHARE;
     if (is_other_count || (is_uneven && row.count > 0 && is_better(fault.powers, now.powers))) {
         plan_move(ring, row, is_newcomer(ring) ? 0 : CALM_TURNS + balance_rank(&layout, &fault));
-    } else if (is_uneven) {
+    } else if (now.worst > (UINT64_C(1) << SHARE_BITS) / PAIR_SLACK_SHARE) {
         plan_pair(ring, &layout, &now);
     }
 }
