@@ -306,6 +306,9 @@ struct bytes index_code_segment(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const st
     wire_write_varint(&writer, segment->size);
     wire_write_varint(&writer, segment->dead_size);
     wire_write_varint(&writer, segment->records_count);
+    if (segment->has_purged) { /* else as versions before 0.4 wrote it */
+        wire_write_bool(&writer, true);
+    }
     return wire_writer_bytes(&writer);
 }
 
@@ -316,6 +319,7 @@ enum err index_code_read_segment(struct bytes value, struct index_segment *ret_s
     segment.size = wire_read_varint(&reader, UINT64_MAX);
     segment.dead_size = wire_read_varint(&reader, UINT64_MAX);
     segment.records_count = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
+    segment.has_purged = wire_reader_left(&reader) > 0 && wire_read_bool(&reader);
     enum err err = index_code_finish(&reader);
     if (err == ERR_OK) {
         *ret_segment = segment;

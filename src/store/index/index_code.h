@@ -80,6 +80,7 @@ struct index_segment {
     uint64_t size;      /* of the file as far as it is indexed */
     uint64_t dead_size; /* of frames that nobody needs any more */
     uint32_t records_count;
+    bool has_purged; /* bytes of captures that must not survive the next compaction */
 };
 
 /* The segments are indexed up to here. */

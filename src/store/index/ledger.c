@@ -236,11 +236,37 @@ static bool ledger_is_removed_by(const struct ledger_entry *entry, const struct 
            memcmp(capture->digest, entry->digest, KEY_DIGEST_SIZE) == 0;
 }
 
+/* The next compaction rewrites the segment, however little of it is dead. */
+static enum err ledger_mark_purged(struct ledger *ledger, uint32_t number) {
+    enum err err = ERR_OK;
+    if (!ledger_knows_segment(ledger, number)) {
+        return ERR_OK;
+    }
+    struct index_segment *segment = ledger_open_segment(ledger, number, &err);
+    if (segment != NULL) {
+        segment->has_purged = true;
+    }
+    return err;
+}
+
 /* Original records that are not the block's location were counted as dead when they were replaced. */
-static enum err ledger_remove_one(struct ledger *ledger, const struct capture *capture, struct block *block) {
+static enum err ledger_remove_one(struct ledger *ledger, const struct ledger_entry *entry,
+                                  const struct capture *capture, struct block *block) {
+    enum err err = entry->is_purge ? ledger_mark_purged(ledger, capture->location.segment) : ERR_OK;
     index_batch_remove_capture(ledger->batch, capture);
     block->references--;
-    return capture->flags & CAPTURE_REVISIT ? ledger_count_dead(ledger, &capture->location) : ERR_OK;
+    return err == ERR_OK && (capture->flags & CAPTURE_REVISIT) != 0
+               ? ledger_count_dead(ledger, &capture->location)
+               : err;
+}
+
+/* The document may lie where a capture was that has been removed before; and the removal names the URL. */
+static enum err ledger_purge_rest(struct ledger *ledger, const struct ledger_entry *entry,
+                                  const struct block *block) {
+    enum err err = ledger_mark_purged(ledger, entry->location.segment);
+    return err == ERR_OK && block->references <= 0 && block->location.segment != 0
+               ? ledger_mark_purged(ledger, block->location.segment)
+               : err;
 }
 
 static enum err ledger_remove_captures(struct ledger *ledger, const struct ledger_entry *entry,
@@ -253,7 +279,8 @@ static enum err ledger_remove_captures(struct ledger *ledger, const struct ledge
         return err;
     }
     while (err == ERR_OK && (err = index_cursor_next(cursor, &capture)) == ERR_OK) {
-        err = ledger_is_removed_by(entry, &capture) ? ledger_remove_one(ledger, &capture, &block) : ERR_OK;
+        err = ledger_is_removed_by(entry, &capture) ? ledger_remove_one(ledger, entry, &capture, &block)
+                                                    : ERR_OK;
     }
     index_cursor_close(cursor);
     err = err == ERR_NOT_FOUND ? ERR_OK : err; /* the end of the walk */
@@ -263,6 +290,7 @@ static enum err ledger_remove_captures(struct ledger *ledger, const struct ledge
     if (references > 0 && block.references <= 0 && block.location.segment != 0) {
         err = ledger_count_dead(ledger, &block.location);
     }
+    err = err == ERR_OK && entry->is_purge ? ledger_purge_rest(ledger, entry, &block) : err;
     return err == ERR_OK ? ledger_set_block(ledger, entry->digest, entry->number, &block) : err;
 }
 

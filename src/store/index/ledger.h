@@ -58,6 +58,7 @@ struct ledger_entry {
     uint16_t status;
     uint8_t flags;         /* enum capture_flag */
     bool is_bare;          /* an original that holds its document for revisits only; it has no SURT */
+    bool is_purge;         /* a removal after which no compaction leaves any of the bytes */
     struct location mends; /* the damaged record whose place it takes; segment 0: none */
 };
 

@@ -12,6 +12,7 @@ enum {
     COPY_SIZE = 1 << 20,
     MOVES_MAX = 1 << 24,
     TEXT_SIZE_MAX = 1 << 30, /* SURTs of one segment's captures */
+    PURGED_ONLY = 101,       /* percent: no segment has so much that is dead */
 };
 
 /* One record of the old segment, and what becomes of it. */
@@ -335,7 +336,9 @@ static enum err compact_count_idle(const struct compact *compact, struct index_s
         if (err != ERR_OK && err != ERR_NOT_FOUND) {
             return err;
         }
-        segment->dead_size += compact_is_deletion_needed(entry, &block) ? 0 : entry->location.length;
+        bool is_idle = !compact_is_deletion_needed(entry, &block);
+        segment->dead_size += is_idle ? entry->location.length : 0;
+        segment->has_purged = segment->has_purged || (is_idle && entry->is_purge);
     }
     return ERR_OK;
 }
@@ -451,7 +454,8 @@ static enum err compact_number(struct volume *volume, uint32_t number, struct co
 }
 
 static bool compact_is_worth_it(const struct index_segment *segment, unsigned dead_percent) {
-    return segment->dead_size > 0 && segment->dead_size * 100 >= segment->size * dead_percent;
+    return segment->has_purged ||
+           (segment->dead_size > 0 && segment->dead_size * 100 >= segment->size * dead_percent);
 }
 
 /* What is left of it is there twice for a while. */
@@ -491,26 +495,33 @@ static void compact_retire_newest(struct volume *volume, unsigned dead_percent) 
     }
 }
 
-enum err compact_some(struct volume *volume, unsigned dead_percent, const atomic_bool *is_stopping,
-                      struct compact_report *ret_report, struct err_detail *detail) {
-    struct compact_report report = {0};
+static enum err compact_pass(struct volume *volume, unsigned dead_percent, const atomic_bool *is_stopping,
+                             struct compact_report *report, struct err_detail *detail) {
     uint32_t number = 0;
-    enum err refused = volume_refuses(volume, detail);
-    if (refused != ERR_OK) {
-        return refused;
-    }
     compact_retire_newest(volume, dead_percent);
     while (!atomic_load(is_stopping) &&
            (number = compact_next_candidate(volume, number, dead_percent)) != 0) {
-        enum err err = compact_number(volume, number, &report, detail);
+        enum err err = compact_number(volume, number, report, detail);
         volume_measure(volume);
         if (err != ERR_OK) {
             return err;
         }
-        number = segment_next_number(number) - 1; /* not the new generation of the same place */
     }
-    *ret_report = report;
     return ERR_OK;
+}
+
+/* The second time only what was purged: a removal names the URL, and is needed until its records have gone.
+ */
+enum err compact_some(struct volume *volume, unsigned dead_percent, const atomic_bool *is_stopping,
+                      struct compact_report *ret_report, struct err_detail *detail) {
+    struct compact_report report = {0};
+    enum err err = volume_refuses(volume, detail);
+    err = err == ERR_OK ? compact_pass(volume, dead_percent, is_stopping, &report, detail) : err;
+    err = err == ERR_OK ? compact_pass(volume, PURGED_ONLY, is_stopping, &report, detail) : err;
+    if (err == ERR_OK) {
+        *ret_report = report;
+    }
+    return err;
 }
 
 enum err compact_volume(struct volume *volume, unsigned dead_percent, struct compact_report *ret_report,

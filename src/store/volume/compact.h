@@ -29,8 +29,8 @@ struct compact_report {
 };
 
 /*
- * Rewrite every segment in which at least dead_percent of the bytes belong to removed documents. 0: every
- * segment that has any.
+ * Rewrite every segment in which at least dead_percent of the bytes belong to removed documents, and those
+ * that have bytes of purged captures. 0: every segment that has anything dead.
  */
 enum err compact_volume(struct volume *volume, unsigned dead_percent, struct compact_report *ret_report,
                         struct err_detail *detail) MUST_CHECK;

@@ -196,6 +196,14 @@ enum err volume_remove_capture(struct volume_writer *writer, const struct captur
                                struct err_detail *detail) MUST_CHECK;
 
 /*
+ * Purge a capture, at the location that it says: it is removed as above, without waiting for it, and the next
+ * compaction rewrites what holds bytes of it, however few they are. If its record holds the document of other
+ * captures, that is stored once more first, without URL and head. ERR_BUSY in done(): look for it again.
+ */
+enum err volume_submit_purge(struct volume_writer *writer, const struct capture *capture, volume_done *done,
+                             void *context, struct err_detail *detail) MUST_CHECK;
+
+/*
  * Store a document again whose bytes on disk are damaged: the one of the key, and the capture of the
  * document's URL and time where it has one here. What is sound stays as it is; what is damaged is replaced by
  * a new record:

@@ -406,14 +406,16 @@ enum err volume_encode_deletion(struct volume_writer *writer, const struct key *
     return encode_put_metadata(writer, volume_urn(key->digest, urn), &field, 1, item, detail);
 }
 
-enum err volume_encode_removal(struct volume_writer *writer, const struct capture *capture,
+enum err volume_encode_removal(struct volume_writer *writer, const struct capture *capture, bool is_purge,
                                struct volume_item *item, struct err_detail *detail) {
     char value[DELETION_SIZE];
     char time[UTC_RFC3339_SIZE];
     struct field fields[] = {
         {BYTES(VOLUME_DELETE_FIELD), encode_format_deletion(capture->digest, capture->block_number, value)},
         {BYTES(VOLUME_CAPTURE_FIELD), bytes_of_string(utc_format_rfc3339(capture->time_us, time))},
+        {BYTES(VOLUME_PURGE_FIELD), BYTES("yes")},
     };
+    size_t fields_count = is_purge ? 3 : 2;
     struct ledger_entry *entry = &item->entries[0];
     enum err err = buf_reserve(&item->text, capture->surt.size + capture->url.size);
     if (err != ERR_OK) {
@@ -423,9 +425,10 @@ enum err volume_encode_removal(struct volume_writer *writer, const struct captur
         .kind = LEDGER_REMOVAL,
         .number = capture->block_number,
         .time_us = capture->time_us,
+        .is_purge = is_purge,
         .surt = encode_keep(&item->text, capture->surt),
         .url = encode_keep(&item->text, capture->url),
     };
     memcpy(entry->digest, capture->digest, sizeof capture->digest);
-    return encode_put_metadata(writer, capture->url, fields, 2, item, detail);
+    return encode_put_metadata(writer, capture->url, fields, fields_count, item, detail);
 }

@@ -28,7 +28,8 @@ static enum err mend_look_for_capture(const struct volume *volume, const struct 
 }
 
 static enum err mend_prepare_removal(struct volume_writer *writer, const struct capture *capture,
-                                     struct volume_item **ret_item, struct err_detail *detail) {
+                                     bool is_purge, struct volume_item **ret_item,
+                                     struct err_detail *detail) {
     struct volume *volume = writer->volume;
     struct volume_look look = {.generation = changes_now(&volume->changes), .is_there = true};
     enum err err = volume_refuses(volume, detail);
@@ -47,7 +48,7 @@ static enum err mend_prepare_removal(struct volume_writer *writer, const struct 
     if (err != ERR_OK) {
         return err;
     }
-    err = volume_encode_removal(writer, capture, item, detail);
+    err = volume_encode_removal(writer, capture, is_purge, item, detail);
     if (err != ERR_OK) {
         volume_free_item(volume, item);
         return err;
@@ -63,13 +64,84 @@ enum err volume_remove_capture(struct volume_writer *writer, const struct captur
     enum err err = ERR_BUSY;
     for (unsigned i = 0; i < TRIES_MAX && err == ERR_BUSY; i++) {
         struct volume_item *item = NULL;
-        err = mend_prepare_removal(writer, capture, &item, detail);
+        err = mend_prepare_removal(writer, capture, false, &item, detail);
         if (err != ERR_OK) {
             return err;
         }
         err = volume_run_item(writer->volume, item, NULL);
     }
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
+}
+
+/* ---- purge ---- */
+
+/* Nobody asks for a capture of it: the record is bare. */
+static const char mend_nowhere[] = "about:blank";
+
+/* The document of the block once more, in a record that says nothing of the capture. ERR_BUSY: look again. */
+static enum err mend_move_document(struct volume_writer *writer, const struct key *key,
+                                   const struct location *location, struct err_detail *detail) {
+    struct volume *volume = writer->volume;
+    struct document document = {.url = bytes_of_string(mend_nowhere),
+                                .time_us = clock_wall_us(volume->config.clock)};
+    struct volume_plan plan;
+    struct volume_item *item;
+    enum err err = volume_get(writer->reader, key, &document.body, detail);
+    err = err == ERR_OK ? volume_plan_again(writer, &document, key, &plan, detail) : err;
+    if (err != ERR_OK) {
+        return err;
+    }
+    const struct location *now = &plan.look.block.location;
+    if (now->segment != location->segment || now->offset != location->offset) {
+        return ERR_OK; /* another record holds it by now */
+    }
+    plan.is_bare = true;
+    err = volume_take_item(volume, &item, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = volume_encode(writer, &plan, item, detail);
+    if (err != ERR_OK) {
+        volume_free_item(volume, item);
+        return err;
+    }
+    item->look = plan.look;
+    item->accepts_twin = false;
+    return volume_run_item(volume, item, NULL);
+}
+
+/* Before the removal and not after it: a crash in between must not leave the record for ever. */
+static enum err mend_free_record(struct volume_writer *writer, const struct capture *capture,
+                                 struct err_detail *detail) {
+    struct key key = {.number = capture->block_number};
+    struct block block;
+    enum err err = ERR_BUSY;
+    memcpy(key.digest, capture->digest, sizeof key.digest);
+    for (unsigned i = 0; i < TRIES_MAX && err == ERR_BUSY; i++) {
+        err = index_find_block(writer->volume->index, key.digest, key.number, &block);
+        bool is_shared = err == ERR_OK && block.references > 1 &&
+                         block.location.segment == capture->location.segment &&
+                         block.location.offset == capture->location.offset;
+        if (!is_shared) {
+            return err == ERR_NOT_FOUND ? ERR_OK : err;
+        }
+        err = mend_move_document(writer, &key, &capture->location, detail);
+    }
+    return err == ERR_CORRUPT || err == ERR_NOT_FOUND ? ERR_OK : err; /* nothing that others could read */
+}
+
+enum err volume_submit_purge(struct volume_writer *writer, const struct capture *capture, volume_done *done,
+                             void *context, struct err_detail *detail) {
+    struct volume_item *item = NULL;
+    enum err err = volume_refuses(writer->volume, detail);
+    err = err == ERR_OK ? mend_free_record(writer, capture, detail) : err;
+    err = err == ERR_OK ? mend_prepare_removal(writer, capture, true, &item, detail) : err;
+    if (err == ERR_OK) {
+        item->done = done;
+        item->context = context;
+        volume_queue_item(writer->volume, item);
+    }
+    return err;
 }
 
 /* ---- repair ---- */

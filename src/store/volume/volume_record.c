@@ -94,6 +94,7 @@ static enum ledger_kind record_kind_of_deletion(const struct warc_record *record
     if (time.size == 0) {
         return LEDGER_DELETION;
     }
+    entry->is_purge = fields_get(&record->fields, BYTES(VOLUME_PURGE_FIELD)).size > 0;
     return utc_parse_rfc3339(time, &entry->time_us) ? LEDGER_REMOVAL : LEDGER_OTHER;
 }
 

@@ -30,6 +30,7 @@
 #define VOLUME_DELETE_FIELD "Mnemon-Delete"
 #define VOLUME_CAPTURE_FIELD "Mnemon-Capture"
 #define VOLUME_BARE_FIELD "Mnemon-Bare"
+#define VOLUME_PURGE_FIELD "Mnemon-Purge" /* of a removal: the next compaction leaves none of the bytes */
 #define VOLUME_MENDS_FIELD "Mnemon-Mends"
 #define VOLUME_TLS_FIELD "Mnemon-TLS"
 #define VOLUME_SIGNATURE_FIELD "Mnemon-Signature"

@@ -64,7 +64,7 @@ enum err volume_encode_deletion(struct volume_writer *writer, const struct key *
                                 struct err_detail *detail) MUST_CHECK;
 
 /* SURT, URL, time, digest and block number name the capture; its location does not matter. */
-enum err volume_encode_removal(struct volume_writer *writer, const struct capture *capture,
+enum err volume_encode_removal(struct volume_writer *writer, const struct capture *capture, bool is_purge,
                                struct volume_item *item, struct err_detail *detail) MUST_CHECK;
 
 #endif
