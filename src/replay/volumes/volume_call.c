@@ -454,6 +454,68 @@ static enum err call_remove(struct volume_call *call, struct volume_kit *kit, st
     return ERR_OK;
 }
 
+/* ---- purging ---- */
+
+static enum err call_read_captures(struct volume_call *call, struct capture *captures, size_t *ret_count) {
+    struct wire_reader reader;
+    struct backend_code_page_end end;
+    struct capture capture;
+    size_t count = 0;
+    enum err err;
+    wire_reader_init(&reader, call->body);
+    while ((err = backend_code_next_capture(&reader, &capture, &end, &call->detail)) == ERR_OK) {
+        if (count == BACKEND_PURGE_MAX) {
+            return err_set(&call->detail, ERR_LIMIT, "more captures than are purged at once");
+        }
+        captures[count++] = capture;
+    }
+    *ret_count = count;
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+/* On a thread of the writers, which may wait for the disk. */
+static void call_run_purge(void *context, size_t seat) {
+    struct volume_call *call = context;
+    (void)seat;
+    struct volume_kits *kits = call->kits;
+    struct volume_kit *kit = volume_kits_take(kits);
+    struct capture *captures = calloc(BACKEND_PURGE_MAX, sizeof *captures);
+    size_t count = 0;
+    call->err = kit == NULL || captures == NULL ? ERR_MEMORY : call_read_captures(call, captures, &count);
+    if (call->err == ERR_OK) {
+        call->err = volume_purge(kit->writer, captures, count, &call->purged_count, &call->detail);
+    }
+    free(captures);
+    if (kit != NULL) {
+        volume_kits_give_back(kits, kit);
+    }
+    http_request_resume(call->request);
+}
+
+static enum err call_purge(struct volume_call *call, struct volume_kit *kit, struct err_detail *detail) {
+    (void)kit;
+    if (call->is_submitted && call->err == ERR_OK) {
+        struct buf out;
+        buf_init(&out, BACKEND_CODE_SMALL_SIZE_MAX);
+        backend_code_put_count(&out, call->purged_count);
+        return volume_call_answer(call, &out);
+    }
+    if (call->is_submitted) {
+        *detail = call->detail;
+        return call->err;
+    }
+    enum err err = http_request_body(call->request, &call->body);
+    if (err != ERR_OK) {
+        return err;
+    }
+    call->is_submitted = true;
+    http_request_suspend(call->request);
+    call->job = (struct pool_job){.run = call_run_purge, .context = call};
+    bool is_taken = pool_try(call->writers, &call->job);
+    ASSERT(is_taken); /* they end after the last request */
+    return ERR_OK;
+}
+
 /* ---- */
 
 static const struct volume_page pages[] = {
@@ -466,6 +528,7 @@ static const struct volume_page pages[] = {
     {"GET", "blocks", true, 0, call_find_block},
     {"POST", "blocks", false, BACKEND_CODE_WALK_SIZE_MAX, call_blocks},
     {"POST", "captures", false, BACKEND_CODE_WALK_SIZE_MAX, call_captures},
+    {"POST", "purge", false, BACKEND_CODE_PAGE_SIZE_MAX, call_purge},
     {"GET", "stat", false, 0, call_stat},
 };
 

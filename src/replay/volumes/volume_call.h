@@ -66,6 +66,7 @@ struct volume_call {
     enum err err;
     struct err_detail detail;
     struct stored stored;
+    size_t purged_count;
     enum store_mode mode;
     unsigned tries_count;
 };

@@ -25,8 +25,11 @@ struct backend_cursor;  /* a walk over captures, or over blocks */
 
 typedef void backend_done(void *context, enum err err, const struct stored *stored);
 
-/* A backend that is only read from (a guest, a mirrored volume) has none of ask, answer, put, submit, remove
- * and drain; a guest, whose documents nobody lists, none of blocks_open, blocks_next and stat either. */
+enum { BACKEND_PURGE_MAX = 256 };
+
+/* A backend that is only read from (a guest, a mirrored volume) has none of ask, answer, put, submit, remove,
+ * purge and drain; a guest, whose documents nobody lists, none of blocks_open, blocks_next and stat either.
+ */
 struct backend_table {
     bool is_far; /* its documents come from another machine: no thread that may not wait asks for one */
     void (*close)(struct backend *backend);
@@ -54,6 +57,9 @@ struct backend_table {
     enum err (*submit)(struct backend_session *session, const struct document *document, enum store_mode mode,
                        backend_done *done, void *context, struct err_detail *detail);
     enum err (*remove)(struct backend_session *session, const struct key *key, struct err_detail *detail);
+    /* As volume_purge(), of at most BACKEND_PURGE_MAX captures. */
+    enum err (*purge)(struct backend_session *session, const struct capture *captures, size_t count,
+                      size_t *ret_count, struct err_detail *detail);
     enum err (*get)(struct backend_session *session, const struct key *key, struct bytes *ret_document,
                     struct err_detail *detail);
     enum err (*get_record)(struct backend_session *session, const struct location *location,

@@ -102,6 +102,12 @@ static enum err local_remove_key(struct backend_session *session, const struct k
     return writer == NULL ? ERR_MEMORY : volume_remove(writer, key, detail);
 }
 
+static enum err local_purge(struct backend_session *session, const struct capture *captures, size_t count,
+                            size_t *ret_count, struct err_detail *detail) {
+    struct volume_writer *writer = local_writer_of(local_of(session));
+    return writer == NULL ? ERR_MEMORY : volume_purge(writer, captures, count, ret_count, detail);
+}
+
 static enum err local_get(struct backend_session *session, const struct key *key, struct bytes *ret_document,
                           struct err_detail *detail) {
     struct volume_reader *reader = local_reader_of(local_of(session));
@@ -229,6 +235,7 @@ const struct backend_table backend_local_table = {
     .put = local_put,
     .submit = local_submit,
     .remove = local_remove_key,
+    .purge = local_purge,
     .get = local_get,
     .get_record = local_get_record,
     .get_request = local_get_request,

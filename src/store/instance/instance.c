@@ -1,4 +1,5 @@
 #include "store/instance/instance.h"
+#include "store/instance/deletion.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +141,8 @@ enum err instance_open(const struct instance_config *config, struct instance **r
     if (config->directory != NULL) { /* without memory for it, nothing is marked */
         instance->directory = strdup(config->directory);
     }
+    pthread_rwlock_init(&instance->deletions_lock, NULL);
+    instance->deletions_end_us = INT64_MIN;
     scratch_budget_init_by_disk(&instance->reading, config->directory != NULL ? config->directory : "/tmp",
                                 READING_SIZE_MIN);
     instance->digest_bits =
@@ -176,6 +179,8 @@ void instance_close(struct instance *instance) {
     }
     free(instance->slots);
     free(instance->directory);
+    deletion_set_free(instance->deletions);
+    pthread_rwlock_destroy(&instance->deletions_lock);
     pthread_mutex_destroy(&instance->lock);
     connector_done(&instance->connector);
     free(instance);

@@ -197,6 +197,19 @@ enum err instance_repair(struct instance_session *session, const struct key *key
                          const struct document *document, bool *ret_is_repaired,
                          struct err_detail *detail) MUST_CHECK;
 
+/* ---- what is deleted ---- */
+
+/*
+ * Captures in the set (deletion.h) are neither shown nor stored from now on: walks leave them out, storing
+ * one is ERR_PERMISSION. Those on the volumes stay there until they are purged (purge.h). Replaces the set
+ * before.
+ */
+struct deletion_set;
+void instance_set_deletions(struct instance *instance, struct deletion_set *take_set);
+
+/* url: with method and body, if it is no GET. Any thread. */
+bool instance_is_deleted(struct instance *instance, struct bytes surt, struct bytes url, int64_t time_us);
+
 /* ---- reading: what is given lasts until the next get on the session; ERR_NOT_FOUND, ERR_CORRUPT,
  * ERR_UNREACHABLE ---- */
 

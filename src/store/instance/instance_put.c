@@ -210,6 +210,10 @@ static enum err instance_run_delivery(struct delivery *delivery, uint16_t volume
     if (volume != INSTANCE_VOLUME_ANY && instance_find_volume(instance, volume) == instance->slots_count) {
         return err_set(delivery->detail, ERR_NOT_FOUND, "there is no volume %u", volume);
     }
+    enum err deleted = instance_check_deleted(session->instance, &delivery->document, delivery->detail);
+    if (deleted != ERR_OK) {
+        return deleted;
+    }
     if (instance_is_alone(instance)) {
         return instance_deliver(delivery, 0, is_body_left_out);
     }

@@ -45,6 +45,9 @@ struct instance {
     char *directory;       /* NULL: it has none of its own */
     atomic_bool is_marked; /* documents were stored while a volume was down: twins.h */
     struct quota quota;
+    pthread_rwlock_t deletions_lock;
+    struct deletion_set *deletions;   /* deletions_lock; NULL: none */
+    _Atomic int64_t deletions_end_us; /* captures behind this time are not deleted */
 };
 
 struct instance_session {
@@ -57,6 +60,10 @@ struct instance_session {
     bool is_brief;
     struct backend_session *sessions[]; /* of each slot, opened when it is first needed */
 };
+
+/* May it be stored? ERR_PERMISSION: it is deleted. */
+enum err instance_check_deleted(struct instance *instance, const struct document *document,
+                                struct err_detail *detail) MUST_CHECK;
 
 /* Is there something at this index that the session reads from? Volumes that are down count. */
 bool instance_reads(const struct instance_session *session, size_t index);

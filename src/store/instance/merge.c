@@ -200,6 +200,11 @@ static bool is_copy(const struct merge *merge, const struct capture *capture) {
            bytes_equal(buf_bytes(&merge->last_surt), capture->surt);
 }
 
+/* Also what others list that have not heard of it. */
+static bool is_deleted(const struct merge *merge, const struct capture *capture) {
+    return instance_is_deleted(merge->session->instance, capture->surt, capture->url, capture->time_us);
+}
+
 static void remember(struct merge *merge, const struct capture *capture) {
     if (!merge->has_others) {
         return;
@@ -214,7 +219,8 @@ enum err merge_next(struct merge *merge, struct capture *ret_capture, struct err
     if (merge->err == ERR_OK && merge->has_given) {
         merge->err = go_on(merge, detail);
     }
-    while (merge->err == ERR_OK && merge->lanes_count > 0 && is_copy(merge, &merge->lanes[0].capture)) {
+    while (merge->err == ERR_OK && merge->lanes_count > 0 &&
+           (is_copy(merge, &merge->lanes[0].capture) || is_deleted(merge, &merge->lanes[0].capture))) {
         merge->err = go_on(merge, detail);
     }
     if (merge->err == ERR_OK && merge->lanes_count == 0) {

@@ -466,3 +466,22 @@ enum err backend_code_next_block(struct wire_reader *reader, struct key *ret_key
     }
     return err;
 }
+
+void backend_code_put_count(struct buf *out, uint64_t count) {
+    struct wire_writer writer;
+    start(&writer, out, BACKEND_CODE_SMALL_SIZE_MAX);
+    wire_write_varint(&writer, count);
+    finish(&writer, out);
+}
+
+enum err backend_code_read_count(struct bytes in, uint64_t count_max, uint64_t *ret_count,
+                                 struct err_detail *detail) {
+    struct wire_reader reader;
+    wire_reader_init(&reader, in);
+    uint64_t count = wire_read_varint(&reader, count_max);
+    enum err err = wire_reader_finish(&reader, detail);
+    if (err == ERR_OK) {
+        *ret_count = count;
+    }
+    return err;
+}

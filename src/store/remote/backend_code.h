@@ -115,6 +115,11 @@ struct backend_code_page_end {
     struct bytes next; /* `from`, or `to` in reverse, of the next page */
 };
 
+/* How many: the answer to a page of captures that are to be purged. */
+void backend_code_put_count(struct buf *out, uint64_t count);
+enum err backend_code_read_count(struct bytes in, uint64_t count_max, uint64_t *ret_count,
+                                 struct err_detail *detail) MUST_CHECK;
+
 void backend_code_put_page_end(struct buf *out, const struct backend_code_page_end *end);
 
 /* ERR_OK and the next entry; ERR_NOT_FOUND behind the last, with *ret_end filled and the page checked. */

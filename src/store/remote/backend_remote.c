@@ -246,6 +246,30 @@ static enum err remote_remove_key(struct backend_session *generic, const struct 
                            detail);
 }
 
+static enum err remote_purge(struct backend_session *generic, const struct capture *captures, size_t count,
+                             size_t *ret_count, struct err_detail *detail) {
+    struct remote_session *session = remote_of(generic);
+    struct backend_code_page_end end = {.is_end = true};
+    struct err_detail reason = {0};
+    struct bytes answered;
+    uint64_t purged_count = 0;
+    remote_call_clear(&session->call);
+    for (size_t i = 0; i < count; i++) {
+        backend_code_put_capture(&session->call.head, &captures[i]);
+    }
+    backend_code_put_page_end(&session->call.head, &end);
+    if (session->call.head.err != ERR_OK) {
+        return session->call.head.err;
+    }
+    enum err err = remote_exchange(session, "POST", "purge", BACKEND_CODE_SMALL_SIZE_MAX, &answered, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = backend_code_read_count(answered, count, &purged_count, &reason);
+    *ret_count = (size_t)purged_count;
+    return remote_check(session, err, &reason, detail);
+}
+
 /* Bytes of any size, in session->document. */
 static enum err remote_fetch(struct remote_session *session, const char *path, struct bytes *ret_document,
                              struct err_detail *detail) {
@@ -537,6 +561,7 @@ static const struct backend_table remote_table = {
     .put = remote_put,
     .submit = remote_submit,
     .remove = remote_remove_key,
+    .purge = remote_purge,
     .get = remote_get,
     .get_record = remote_get_record,
     .get_request = remote_get_request,

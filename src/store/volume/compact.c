@@ -506,6 +506,7 @@ static enum err compact_pass(struct volume *volume, unsigned dead_percent, const
         if (err != ERR_OK) {
             return err;
         }
+        number = segment_next_number(number) - 1; /* not the new generation of the same place */
     }
     return ERR_OK;
 }

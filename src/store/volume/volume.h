@@ -203,6 +203,10 @@ enum err volume_remove_capture(struct volume_writer *writer, const struct captur
 enum err volume_submit_purge(struct volume_writer *writer, const struct capture *capture, volume_done *done,
                              void *context, struct err_detail *detail) MUST_CHECK;
 
+/* So many of them; those that were there are gone, durably, on return. */
+enum err volume_purge(struct volume_writer *writer, const struct capture *captures, size_t count,
+                      size_t *ret_count, struct err_detail *detail) MUST_CHECK;
+
 /*
  * Store a document again whose bytes on disk are damaged: the one of the key, and the capture of the
  * document's URL and time where it has one here. What is sound stays as it is; what is damaged is replaced by

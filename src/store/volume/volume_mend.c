@@ -1,3 +1,4 @@
+#include "run/bell.h"
 #include "store/index/index_cursor.h"
 #include "store/volume/volume_record.h"
 #include "store/volume/volume_writer.h"
@@ -140,6 +141,57 @@ enum err volume_submit_purge(struct volume_writer *writer, const struct capture 
         item->done = done;
         item->context = context;
         volume_queue_item(writer->volume, item);
+    }
+    return err;
+}
+
+/* Removals that are under way. */
+struct purging {
+    pthread_mutex_t lock;
+    struct bell ended;
+    size_t open_count; /* lock, as the next two */
+    size_t purged_count;
+    enum err err;
+};
+
+static void purging_end(void *context, enum err err, const struct stored *stored) {
+    struct purging *purging = context;
+    (void)stored;
+    pthread_mutex_lock(&purging->lock);
+    purging->purged_count += err == ERR_OK;
+    if (err != ERR_OK && err != ERR_BUSY) { /* busy: another removal was quicker; whoever walks looks again */
+        purging->err = err;
+    }
+    if (--purging->open_count == 0) {
+        bell_ring(&purging->ended);
+    }
+    pthread_mutex_unlock(&purging->lock);
+}
+
+enum err volume_purge(struct volume_writer *writer, const struct capture *captures, size_t count,
+                      size_t *ret_count, struct err_detail *detail) {
+    struct purging purging = {.lock = PTHREAD_MUTEX_INITIALIZER, .open_count = 1};
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < count && err == ERR_OK; i++) {
+        pthread_mutex_lock(&purging.lock);
+        purging.open_count++;
+        pthread_mutex_unlock(&purging.lock);
+        err = volume_submit_purge(writer, &captures[i], purging_end, &purging, detail);
+        if (err != ERR_OK) {
+            purging_end(&purging, ERR_BUSY, NULL); /* it was not queued */
+        }
+        err = err == ERR_NOT_FOUND ? ERR_OK : err;
+    }
+    pthread_mutex_lock(&purging.lock);
+    purging.open_count--;
+    while (purging.open_count > 0) {
+        (void)bell_await(&purging.ended, &purging.lock, BELL_NEVER_US);
+    }
+    pthread_mutex_unlock(&purging.lock);
+    pthread_mutex_destroy(&purging.lock);
+    *ret_count = purging.purged_count;
+    if (err == ERR_OK && purging.err != ERR_OK) {
+        err = err_set(detail, purging.err, "%s", err_text(purging.err));
     }
     return err;
 }
