@@ -34,6 +34,7 @@ static const struct {
     [-ERR_FILES] = {"files", "too many open files"},
     [-ERR_QUOTA] = {"quota", "the quota of disk for this archive is used"},
     [-ERR_THREADS] = {"threads", "the system starts no more threads"},
+    [-ERR_DELETED] = {"deleted", "it has been deleted and may not come back"},
 };
 
 static bool err_is_known(enum err err) {

@@ -40,7 +40,8 @@ enum err {
     ERR_FILES = -20,       /* the process, or the system, has too many files open */
     ERR_THREADS = -21,     /* the system starts no more threads */
     ERR_QUOTA = -22,       /* there is space, but this archive may not take it */
-    ERR_LAST = ERR_QUOTA,
+    ERR_DELETED = -23,     /* it was deleted on purpose, and may not come back */
+    ERR_LAST = ERR_DELETED,
 };
 
 enum { ERR_TEXT_SIZE_MAX = 256 };

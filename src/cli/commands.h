@@ -17,6 +17,7 @@ extern const struct command mirror_command;
 extern const struct command archive_command;
 extern const struct command job_command;
 extern const struct command list_command;
+extern const struct command rm_command;
 extern const struct command get_command;
 extern const struct command import_command;
 extern const struct command export_command;

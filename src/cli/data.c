@@ -185,7 +185,7 @@ static bool find_node(struct data *data, struct instance_config *config) {
     return true;
 }
 
-static bool is_in_ring(const struct data *data) {
+bool data_is_in_ring(const struct data *data) {
     char path[DATA_PATH_SIZE_MAX + 32];
     snprintf(path, sizeof path, "%s/ring/charter", data->directory);
     return access(path, F_OK) == 0;
@@ -193,7 +193,7 @@ static bool is_in_ring(const struct data *data) {
 
 /* The running node asks the others. Without one, nobody can: what is found is this node's part. */
 static enum err join_ring(struct data *data, struct err_detail *detail) {
-    if (!is_in_ring(data)) {
+    if (!data_is_in_ring(data)) {
         return ERR_OK;
     }
     if (!data->is_through_node) {

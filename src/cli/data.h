@@ -48,6 +48,9 @@ struct data {
 /* Only data->directory, from the value of --data or NULL. CLI_DONE, or the status after the error. */
 int data_find(struct data *data, struct cli *cli, const char *option);
 
+/* Is the node of this data directory a member of a ring? */
+bool data_is_in_ring(const struct data *data);
+
 /* The directory itself, for its owner alone, if it is not there. Likewise. */
 int data_make_directory(const struct data *data);
 

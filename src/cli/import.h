@@ -62,7 +62,7 @@ struct import_tally {
     uint64_t present_count;    /* captures that were there already */
     uint64_t unresolved_count; /* revisits of what nobody has */
     uint64_t damaged_count;    /* places in the files */
-    uint64_t refused_count;    /* records that cannot be stored: too large, no URL, no date */
+    uint64_t refused_count;    /* records that cannot be stored: too large, no URL, no date, deleted */
     uint64_t mismatched_count; /* stored, but their digest says that they were different once */
     uint64_t skipped_counts[IMPORT_TYPES_COUNT]; /* records that are no captures, by type */
     uint64_t files_failed_count;

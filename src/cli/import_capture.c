@@ -176,7 +176,8 @@ static void remember_digest(struct import_job *job, const uint8_t digest[KEY_DIG
 
 static void capture_refuse(struct import_job *job, enum err err, const struct err_detail *detail) {
     const struct import_record *capture = &job->capture;
-    bool is_own_fault = err == ERR_INVALID || err == ERR_LIMIT || err == ERR_UNSUPPORTED;
+    bool is_own_fault =
+        err == ERR_INVALID || err == ERR_LIMIT || err == ERR_UNSUPPORTED || err == ERR_DELETED;
     import_count(job, &job->import->tally.refused_count);
     import_report(job, capture->offset, "%.*s is not imported: %s", BYTES_ARG(capture->header.target_uri),
                   err_detail_text(detail, err));

@@ -362,6 +362,12 @@ static int get_action(struct cli *cli, const struct store_options *options) {
 
 static int remove_keys(struct cli *cli, struct data *data) {
     int status = CLI_DONE;
+    if (data_is_in_ring(data)) {
+        fprintf(
+            cli->err,
+            "mnemon: this node is a member of a ring: other nodes bring captures of these documents back; "
+            "\"mnemon ring delete URL\" deletes captures on all nodes\n");
+    }
     for (size_t i = 0; i < cli->arguments_count; i++) {
         const char *text = cli->arguments[i];
         struct key key;
@@ -477,10 +483,11 @@ static const struct option store_options[] = {
            .max = KEY_VOLUMES_MAX - 1),
     OPTION(TEXT, struct store_options, output, "output", "FILE",
            "get: write to this file instead of standard output", .letter = 'o'),
-    OPTION(
-        NUMBER, struct store_options, dead, "dead", "PERCENT",
-        "compact: rewrite segments of which at least this percentage is dead (20); 0: all with anything dead",
-        .max = 100),
+    OPTION(NUMBER, struct store_options, dead, "dead", "PERCENT",
+           "compact: rewrite segments of which at least this percentage is dead (20); 0: all with anything "
+           "dead; "
+           "those with deleted captures always",
+           .max = 100),
     OPTION(FLAG, struct store_options, quiet, "quiet", NULL, "verify, reindex: show no progress",
            .letter = 'q'),
     OPTION(FLAG, struct store_options, json, "json", NULL, "put, stat, verify, compact, reindex: print JSON"),
@@ -496,12 +503,14 @@ const struct command store_command = {
         "SHA-256 of its bytes.\n\n"
         "  put FILE…|-   store files, or standard input, and print a content key for each\n"
         "  get KEY       write a document to standard output\n"
-        "  rm KEY…       drop one reference each; a document without references is gone\n"
+        "  rm KEY…       drop one reference each; a document without references is gone (captures are "
+        "removed "
+        "by URL: \"mnemon rm\")\n"
         "  stat          show how many documents there are, how much disk they take, and how many lie on "
         "two volumes since one of them was down\n"
         "  verify        read everything again and report damage\n"
         "  compact       merge documents that lie on two volumes, and free the disk space of removed "
-        "ones\n"
+        "ones; nothing is left of captures that \"mnemon rm\" or \"mnemon ring delete\" removed\n"
         "  reindex       rebuild the index from the segments alone; captures of POSTs and "
         "other methods that mnemon 0.2 or earlier stored get the keys of today",
     .options = store_options,

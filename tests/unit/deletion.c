@@ -227,8 +227,7 @@ static void a_post_goes_with_its_url(void **state) {
     assert_int_equal(listed_count(fixture, "*"), 1);
     ban(fixture, "http://example.org/form", 0, 10);
     struct stored stored;
-    assert_int_equal(instance_put(fixture->session, &document, STORE_REGULAR, 3, &stored, NULL),
-                     ERR_PERMISSION);
+    assert_int_equal(instance_put(fixture->session, &document, STORE_REGULAR, 3, &stored, NULL), ERR_DELETED);
 }
 
 static void what_is_deleted_is_neither_listed_nor_stored(void **state) {
@@ -244,8 +243,8 @@ static void what_is_deleted_is_neither_listed_nor_stored(void **state) {
                                 .body = BYTES("again")};
     assert_int_equal(
         instance_put(fixture->session, &document, STORE_REGULAR, INSTANCE_VOLUME_ANY, &stored, &detail),
-        ERR_PERMISSION);
-    assert_string_equal(err_detail_text(&detail, ERR_PERMISSION), "it has been deleted from the ring");
+        ERR_DELETED);
+    assert_string_equal(err_detail_text(&detail, ERR_DELETED), "it has been deleted from the ring");
     document.time_us = 2 * FIXTURE_SECOND_US + 1; /* archived again later */
     assert_int_equal(
         instance_put(fixture->session, &document, STORE_REGULAR, INSTANCE_VOLUME_ANY, &stored, &detail),

@@ -35,7 +35,7 @@ static void values_are_stable(void **state) {
     static const char *const names[] = {
         "ok",         "memory",  "limit",    "invalid", "truncated",   "unsupported", "not_found", "exists",
         "permission", "busy",    "timeout",  "refused", "unreachable", "closed",      "cancelled", "io",
-        "no_space",   "corrupt", "mismatch", "system",  "files",       "threads",     "quota"};
+        "no_space",   "corrupt", "mismatch", "system",  "files",       "threads",     "quota",     "deleted"};
     assert_int_equal(sizeof names / sizeof names[0], 1 - ERR_LAST);
     for (int i = 0; i >= ERR_LAST; i--) {
         assert_string_equal(err_name((enum err)i), names[-i]);

@@ -199,6 +199,7 @@ unsigned http_status(enum err err) {
         [-ERR_SYSTEM] = STATUS_INTERNAL,
         [-ERR_FILES] = STATUS_UNAVAILABLE,
         [-ERR_THREADS] = STATUS_UNAVAILABLE,
+        [-ERR_DELETED] = STATUS_CONFLICT,
     };
     size_t index = (size_t)-err;
     bool is_stated = index < sizeof statuses / sizeof *statuses && statuses[index] != 0;

@@ -201,7 +201,7 @@ enum err instance_repair(struct instance_session *session, const struct key *key
 
 /*
  * Captures in the set (deletion.h) are neither shown nor stored from now on: walks leave them out, storing
- * one is ERR_PERMISSION. Those on the volumes stay there until they are purged (purge.h). Replaces the set
+ * one is ERR_DELETED. Those on the volumes stay there until they are purged (purge.h). Replaces the set
  * before.
  */
 struct deletion_set;

@@ -44,5 +44,5 @@ enum err instance_check_deleted(struct instance *instance, const struct document
     buf_done(&surt);
     buf_done(&url);
     canon_done(&canon);
-    return is_deleted ? err_set(detail, ERR_PERMISSION, "it has been deleted from the ring") : ERR_OK;
+    return is_deleted ? err_set(detail, ERR_DELETED, "it has been deleted from the ring") : ERR_OK;
 }

@@ -61,7 +61,7 @@ struct instance_session {
     struct backend_session *sessions[]; /* of each slot, opened when it is first needed */
 };
 
-/* May it be stored? ERR_PERMISSION: it is deleted. */
+/* May it be stored? ERR_DELETED: it is deleted. */
 enum err instance_check_deleted(struct instance *instance, const struct document *document,
                                 struct err_detail *detail) MUST_CHECK;
 
