@@ -6,6 +6,7 @@
 
 #include "base/whole_file.h"
 #include "cli/progress.h"
+#include "node/ring/decrees.h"
 #include "node/settings.h"
 #include "store/remote/backend_remote.h"
 
@@ -273,7 +274,9 @@ static int open_data(struct data *data, struct cli *cli, const char *option, con
     if (err != ERR_OK) {
         return explain(data, cli, config.must_exist, err, &detail);
     }
-    err = access == DATA_READ_RING ? join_ring(data, &detail) : ERR_OK;
+    bool is_upkeep = access == DATA_MAINTAIN || access == DATA_REBUILD;
+    err = is_upkeep ? ERR_OK : decrees_load_deletions(data->directory, data->instance, &detail);
+    err = err == ERR_OK && access == DATA_READ_RING ? join_ring(data, &detail) : err;
     for (size_t i = 0; i < instance_volumes_count(data->instance) && access != DATA_REBUILD; i++) {
         struct instance_volume volume;
         instance_volume(data->instance, i, &volume);

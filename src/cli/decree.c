@@ -1,11 +1,13 @@
 #include "cli/decree.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hex.h"
 #include "base/json.h"
 #include "cli/decree_await.h"
 #include "crawl/rules/pattern.h"
+#include "node/ring/deletion_text.h"
 #include "node/ring/routing.h"
 #include "node/transport/ring_files.h"
 #include "store/instance/query.h"
@@ -81,7 +83,7 @@ static int publish(struct cli *cli, const struct data *data, enum decree_kind ki
                                           &receipt, &detail)
                         : err;
     if (err == ERR_OK) {
-        *ret_sent = (struct decree_sent){.receipt = receipt, .name = name};
+        *ret_sent = (struct decree_sent){.receipt = receipt, .kind = kind, .name = name};
         identity_key_format(voice.identity.key, ret_sent->author);
     }
     voice_close(&voice);
@@ -138,6 +140,20 @@ int decree_remove_job(struct cli *cli, const struct data *data, const char *name
     return status;
 }
 
+/* The name of a decree that follows from what it says, so that saying it again is another version of it. */
+static enum err decree_name_of(struct bytes said, char out[2 * SHA256_SIZE + 1]) {
+    struct sha256 sha256;
+    uint8_t digest[SHA256_SIZE];
+    enum err err = sha256_init(&sha256);
+    if (err == ERR_OK) {
+        sha256_digest(&sha256, said, digest);
+        sha256_done(&sha256);
+        hex_encode(bytes_of(digest, sizeof digest), out);
+        out[NAME_DIGITS] = '\0';
+    }
+    return err;
+}
+
 /* ---- rules ---- */
 
 /* The key of .aclj for "example.org/a", "example.org/a*", "*.example.org". False: it is no URL. */
@@ -156,21 +172,15 @@ static bool put_rule_key(const char *url, struct buf *out) {
 }
 
 int decree_rule(struct cli *cli, const struct data *data, const char *url, bool is_taken_down) {
-    struct sha256 sha256;
-    uint8_t digest[SHA256_SIZE];
     char name[2 * SHA256_SIZE + 1];
     struct buf key;
     struct buf text;
     buf_init(&key, DECREE_TEXT_SIZE_MAX / 2);
     buf_init(&text, DECREE_TEXT_SIZE_MAX);
-    if (!put_rule_key(url, &key) || sha256_init(&sha256) != ERR_OK) {
+    if (!put_rule_key(url, &key) || decree_name_of(buf_bytes(&key), name) != ERR_OK) {
         buf_done(&key);
         return cli_fail(cli, "\"%s\" is not a URL or URL*", url);
     }
-    sha256_digest(&sha256, buf_bytes(&key), digest);
-    sha256_done(&sha256);
-    hex_encode(bytes_of(digest, sizeof digest), name);
-    name[NAME_DIGITS] = '\0';
     if (is_taken_down) {
         buf_put(&text, buf_bytes(&key));
         struct json json;
@@ -187,6 +197,83 @@ int decree_rule(struct cli *cli, const struct data *data, const char *url, bool 
         status = decree_await(cli, data, &sent, url, is_taken_down ? "is no longer shown" : "is shown again");
     }
     buf_done(&key);
+    buf_done(&text);
+    return status;
+}
+
+/* ---- deletions ---- */
+
+/* Everything by one star is no deletion but the end of an archive. */
+static enum err decree_put_deletion(const char *url, const struct decree_period *period, struct buf *said,
+                                    struct buf *text, struct err_detail *detail) {
+    struct deletion deletions[DELETION_PARTS_MAX];
+    struct buf memory;
+    size_t count = 0;
+    buf_init(&memory, DECREE_TEXT_SIZE_MAX);
+    enum err err = strcmp(url, "*") != 0
+                       ? deletion_read_url(bytes_of_string(url), &memory, deletions, &count, detail)
+                       : err_set(detail, ERR_INVALID, "it means everything");
+    for (size_t i = 0; i < count; i++) {
+        deletions[i].from_us = period->from_us;
+        deletions[i].to_us = period->is_until_now ? INT64_MAX : period->to_us;
+    }
+    if (err == ERR_OK) {
+        deletion_text_put_url(said, bytes_of_string(url), deletions, count);
+        for (size_t i = 0; i < count; i++) {
+            deletions[i].to_us = period->to_us;
+        }
+        deletion_text_put_url(text, bytes_of_string(url), deletions, count);
+    }
+    buf_done(&memory);
+    return err;
+}
+
+static int decree_publish_deletion(struct cli *cli, const struct data *data, struct bytes said,
+                                   struct bytes text) {
+    char name[2 * SHA256_SIZE + 1];
+    char what[ERR_TEXT_SIZE_MAX];
+    struct decree_sent sent;
+    if (decree_name_of(said, name) != ERR_OK) {
+        return cli_fail(cli, "%s", err_text(ERR_MEMORY));
+    }
+    int status = publish(cli, data, DECREE_DELETION, bytes_of_string(name), text, NULL, &sent);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    if (cli->arguments_count == 1) {
+        snprintf(what, sizeof what, "is deleted");
+    } else {
+        snprintf(what, sizeof what, "and %zu more are deleted", cli->arguments_count - 1);
+    }
+    return decree_await(cli, data, &sent, cli->arguments[0], what);
+}
+
+int decree_delete(struct cli *cli, const struct data *data, const struct decree_period *period,
+                  const char *reason) {
+    struct err_detail detail = {0};
+    struct buf said;
+    struct buf text;
+    int status = CLI_DONE;
+    if (reason == NULL || !deletion_text_is_reason(bytes_of_string(reason))) {
+        return cli_fail(cli, "say why it is deleted, in one line of at most %d bytes: --reason TEXT",
+                        DELETION_TEXT_REASON_SIZE_MAX);
+    }
+    buf_init(&said, 2 * DECREE_TEXT_SIZE_MAX);
+    buf_init(&text, DECREE_TEXT_SIZE_MAX);
+    deletion_text_put_reason(&text, bytes_of_string(reason));
+    for (size_t i = 0; i < cli->arguments_count && status == CLI_DONE; i++) {
+        enum err err = decree_put_deletion(cli->arguments[i], period, &said, &text, &detail);
+        if (err != ERR_OK) {
+            status = cli_fail(cli, "\"%s\" is not a URL or URL* that can be deleted: %s", cli->arguments[i],
+                              err_detail_text(&detail, err));
+        }
+    }
+    if (status == CLI_DONE && (text.err != ERR_OK || said.err != ERR_OK)) {
+        status = cli_fail(cli, "these URLs are too long for a decree: at most 64 KiB");
+    }
+    status =
+        status == CLI_DONE ? decree_publish_deletion(cli, data, buf_bytes(&said), buf_bytes(&text)) : status;
+    buf_done(&said);
     buf_done(&text);
     return status;
 }

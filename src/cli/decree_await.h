@@ -12,6 +12,7 @@
 
 struct decree_sent {
     struct decrees_receipt receipt;
+    enum decree_kind kind;
     struct bytes name; /* borrowed */
     char author[IDENTITY_TEXT_SIZE];
 };

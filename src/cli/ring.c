@@ -2,11 +2,26 @@
 
 #include "cli/commands.h"
 #include "cli/decree.h"
+#include "cli/period.h"
 #include "node/node_file.h"
+#include "node/ring/deletion_text.h"
 #include "node/transport/ring_files.h"
 #include "node/transport/transport.h"
 
-enum { CREATE, INVITE, STATUS, AMEND, REMOVE, LEAVE, LOOKUP, TAKEDOWN, RESTORE, WAIT };
+enum {
+    CREATE,
+    INVITE,
+    STATUS,
+    AMEND,
+    REMOVE,
+    LEAVE,
+    LOOKUP,
+    TAKEDOWN,
+    RESTORE,
+    DELETE,
+    DELETIONS,
+    WAIT,
+};
 
 #define NAME_URL "name a URL: mnemon ring lookup|takedown|restore URL"
 
@@ -20,6 +35,9 @@ static const struct command_action ring_actions[] = {
     [LOOKUP] = {"lookup", 1, 1, NAME_URL, NULL},
     [TAKEDOWN] = {"takedown", 1, 1, NAME_URL, NULL},
     [RESTORE] = {"restore", 1, 1, NAME_URL, NULL},
+    [DELETE] = {"delete", 1, DELETION_TEXT_URLS_MAX, "name a URL: mnemon ring delete URL… --reason TEXT",
+                NULL},
+    [DELETIONS] = {"deletions", 0, 0, NULL, NULL},
     [WAIT] = {"wait", 0, 0, NULL, NULL},
     {0},
 };
@@ -39,6 +57,15 @@ static int leave(struct cli *cli, const struct data *data) {
     }
     fprintf(cli->out, "left the ring; its files are kept as %s/ring/*.left\n", data->directory);
     return CLI_DONE;
+}
+
+static int ring_delete(struct cli *cli, const struct data *data, const struct ring_options *options) {
+    int64_t now_us = clock_wall_us(cli->clock);
+    struct decree_period period;
+    int status = period_read(cli, &ring_command, options->from, options->to, &period.from_us, &period.to_us);
+    period.is_until_now = status == CLI_DONE && period.to_us >= now_us;
+    period.to_us = period.is_until_now ? now_us : period.to_us; /* what comes later is not affected */
+    return status == CLI_DONE ? decree_delete(cli, data, &period, options->reason) : status;
 }
 
 static int ring_run(struct cli *cli, const void *values) {
@@ -65,6 +92,10 @@ static int ring_run(struct cli *cli, const void *values) {
         return ring_wait(cli, &data, options);
     case LOOKUP:
         return ring_lookup(cli, &data, options, cli->arguments[0]);
+    case DELETE:
+        return ring_delete(cli, &data, options);
+    case DELETIONS:
+        return decree_list_deletions(cli, &data, options->json);
     default:
         return decree_rule(cli, &data, cli->arguments[0], cli->action == TAKEDOWN);
     }
@@ -120,7 +151,14 @@ static const struct option ring_options[] = {
            "wait: give up after this time, with exit status 1 (for ever)",
            .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX),
     OPTION(FLAG, struct ring_options, quiet, "quiet", NULL, "wait: do not say what is missing meanwhile"),
-    OPTION(FLAG, struct ring_options, json, "json", NULL, "status, lookup: print JSON"),
+    OPTION(TEXT, struct ring_options, reason, "reason", "TEXT",
+           "delete: why, in one line; all nodes keep it with the deletion"),
+    OPTION(TEXT, struct ring_options, from, "from", "TIME",
+           "delete: only captures from this time on: 1 to 14 digits, such as 2026 or 20260102030405"),
+    OPTION(TEXT, struct ring_options, to, "to", "TIME",
+           "delete: only captures up to this time (now); 2026 means the end of that year, but never what is "
+           "captured after now"),
+    OPTION(FLAG, struct ring_options, json, "json", NULL, "status, lookup, deletions: print JSON"),
     {0},
 };
 
@@ -143,6 +181,9 @@ const struct command ring_command = {
         "  takedown URL  hide its captures on all nodes and say which have not confirmed it (founder)\n"
         "  takedown URL* hide everything below it (founder)\n"
         "  restore URL   show them again (founder)\n"
+        "  delete URL…   remove its captures from all nodes, for good, with --reason; also of URL* "
+        "(founder)\n"
+        "  deletions     show what was deleted, by whom, when and why, and how many captures went here\n"
         "  remove KEY…   refuse members or tokens from now on (founder)\n"
         "  leave         leave the ring\n\n"
         "  mnemon ring create films --open && mnemon serve --address 192.0.2.1\n"

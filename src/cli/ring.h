@@ -19,6 +19,9 @@ enum { RING_LIST_SIZE_NEW = 16 };
 
 struct ring_options {
     const char *data;
+    const char *reason;
+    const char *from;
+    const char *to;
     bool json;
 
     /* create, amend: 0 or RING_NOT_GIVEN is the default, or what was before */

@@ -46,6 +46,15 @@ static enum err on_rules(void *context, struct err_detail *detail) {
                           : access_reload(access, detail);
 }
 
+/* The deletions' thread. */
+static void on_deleted(void *context) {
+    const struct ring_services *ring_services = context;
+    decrees_look_again(ring_services->decrees);
+    if (ring_services->is_begun) {
+        copies_wake(ring_services->copies); /* the keys go as well */
+    }
+}
+
 struct ring_services *ring_services_new(const struct ring_services_config *config) {
     struct ring_services *ring_services = calloc(1, sizeof *ring_services);
     if (ring_services == NULL) {
@@ -53,11 +62,19 @@ struct ring_services *ring_services_new(const struct ring_services_config *confi
     }
     ring_services->config = *config;
     pthread_mutex_init(&ring_services->lock, NULL);
+    struct deletions_config deletions = {.directory = config->directory,
+                                         .instance = config->instance,
+                                         .clock = config->clock,
+                                         .note = ring_services_note,
+                                         .applied = on_deleted,
+                                         .context = ring_services};
+    ring_services->deletions = deletions_new(&deletions);
     struct decrees_config decrees = {.directory = config->directory,
                                      .clock = config->clock,
                                      .note = ring_services_note,
                                      .changed = on_jobs,
                                      .reload = on_rules,
+                                     .deletions = ring_services->deletions,
                                      .context = ring_services};
     struct group_driver_config group_driver = {
         .directory = config->directory,
@@ -69,7 +86,8 @@ struct ring_services *ring_services_new(const struct ring_services_config *confi
     };
     ring_services->decrees = decrees_new(&decrees);
     ring_services->group_driver = group_driver_new(&group_driver);
-    if (ring_services->decrees == NULL || ring_services->group_driver == NULL) {
+    if (ring_services->decrees == NULL || ring_services->group_driver == NULL ||
+        ring_services->deletions == NULL) {
         ring_services_free(ring_services);
         return NULL;
     }
@@ -106,6 +124,7 @@ void ring_services_free(struct ring_services *ring_services) {
     if (ring_services->decrees != NULL) {
         decrees_free(ring_services->decrees);
     }
+    deletions_free(ring_services->deletions);
     pthread_mutex_destroy(&ring_services->lock);
     free(ring_services);
 }
@@ -274,6 +293,7 @@ static enum err prepare_ring(struct ring_services *ring_services, struct err_det
 enum err ring_services_prepare(struct ring_services *ring_services, struct err_detail *detail) {
     ring_services->has_ring = transport_has_ring(ring_services->transport);
     enum err err = ring_services->has_ring ? prepare_ring(ring_services, detail) : ERR_OK;
+    err = err == ERR_OK && ring_services->has_ring ? deletions_start(ring_services->deletions) : err;
     err = err == ERR_OK ? ring_services_prepare_groups(ring_services, detail) : err;
     return err == ERR_OK ? ring_services_prepare_mirrors(ring_services, detail) : err;
 }
@@ -509,6 +529,7 @@ void ring_services_beat(struct ring_services *ring_services) {
 }
 
 void ring_services_stop(struct ring_services *ring_services) {
+    deletions_stop(ring_services->deletions);
     group_driver_stop(ring_services->group_driver);
     ring_services_stop_crowd(ring_services);
     link_sender_stop(ring_services->link_sender);

@@ -23,6 +23,7 @@
 #include "node/mirror/mirror_driver.h"
 #include "node/reading/public_urls.h"
 #include "node/reading/ring_reader.h"
+#include "node/ring/deletions.h"
 #include "node/ring/routing.h"
 #include "node/ring_services.h"
 #include "node/transport/transport.h"
@@ -42,6 +43,7 @@ struct ring_services {
     struct access *_Atomic access; /* NULL: not opened yet */
     struct holders *holders;
     struct decrees *decrees;
+    struct deletions *deletions;
     struct peer self;
     uint64_t updated_at_us; /* the ring's loop: of the holders */
 

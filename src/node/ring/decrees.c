@@ -2,14 +2,19 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "node/ring/decrees_state.h"
+#include "node/ring/deletion_text.h"
+#include "node/ring/deletions.h"
 #include "node/transport/ring_files.h"
 
 enum {
     AGAIN_BEATS = 5,            /* if the disk did not take what they say */
     JUDGE_US = 60 * 1000000,    /* memberships end */
     MEMBERS_EVERY_US = 1000000, /* one new decree of members, after the burst */
+    ABOUT_URL_SIZE_MAX = 256,
+    ABOUT_SIZE_MAX = ABOUT_URL_SIZE_MAX + DELETION_TEXT_REASON_SIZE_MAX + 128,
 };
 
 void decrees_say(const struct decrees *decrees, const char *sentence) {
@@ -403,6 +408,12 @@ void decrees_beat(struct decrees *decrees) {
     }
 }
 
+void decrees_look_again(struct decrees *decrees) {
+    pthread_mutex_lock(&decrees->lock);
+    decrees->is_obeyed = false;
+    pthread_mutex_unlock(&decrees->lock);
+}
+
 bool decrees_are_in_force(struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE], uint64_t version,
                           struct err_detail *detail) {
     pthread_mutex_lock(&decrees->lock);
@@ -428,18 +439,41 @@ void decrees_put_json(struct decrees *decrees, struct json *json) {
         const struct decree *decree = &entry->decree;
         json_open(json, NULL);
         json_text(json, "author", identity_key_format(decree->author, text));
-        json_text(json, "kind", decree->kind == DECREE_JOB ? "job" : "rules");
+        json_text(json, "kind", decree_kind_name(decree->kind));
         json_bytes(json, "name", decree->name);
         json_count(json, "version", decree->version);
         json_bool(json, "withdrawn", decree->text.size == 0);
         json_bool(json, "counts", entry->counts);
         json_bool(json, "in_force", entry->is_in_force);
         json_text(json, "why_not", entry->why_not);
+        if (decree->kind == DECREE_DELETION && decrees->config.deletions != NULL) {
+            json_bool(json, "applying", entry->is_applying);
+            deletions_put_json(decrees->config.deletions, entry->id, decree->version, decree->text, json);
+        }
         decrees_put_confirmations(decrees, entry, json);
         json_close(json);
     }
     json_close(json);
     pthread_mutex_unlock(&decrees->lock);
+}
+
+/* Of a deletion: what, why, and how many captures have gone here. */
+static const char *decrees_about(const struct decrees *decrees, const struct decrees_entry *entry,
+                                 struct arena *arena) {
+    struct deletion_text *read = entry->decree.kind == DECREE_DELETION && decrees->config.deletions != NULL
+                                     ? malloc(sizeof *read)
+                                     : NULL;
+    char text[ABOUT_SIZE_MAX] = "";
+    if (read != NULL &&
+        deletion_text_read(entry->decree.text, entry->decree.version, read, NULL, NULL) == ERR_OK) {
+        snprintf(text, sizeof text, "%.*s%s: %.*s; %ju captures have gone from this node",
+                 (int)(read->urls[0].size < ABOUT_URL_SIZE_MAX ? read->urls[0].size : ABOUT_URL_SIZE_MAX),
+                 (const char *)read->urls[0].data, read->urls_count > 1 ? " and others" : "",
+                 BYTES_ARG(read->reason),
+                 (uintmax_t)deletions_removed_count(decrees->config.deletions, entry->id));
+    }
+    free(read);
+    return arena_text(arena, text);
 }
 
 void decrees_view(struct decrees *decrees, struct arena *arena, struct ring_view *view) {
@@ -452,6 +486,8 @@ void decrees_view(struct decrees *decrees, struct arena *arena, struct ring_view
             .author = arena_text(arena, identity_key_format(entry->decree.author, author)),
             .name = arena_copy(arena, entry->decree.name),
             .is_job = entry->decree.kind == DECREE_JOB,
+            .is_deletion = entry->decree.kind == DECREE_DELETION,
+            .about = decrees_about(decrees, entry, arena),
             .version = entry->decree.version,
             .is_withdrawn = entry->decree.text.size == 0,
             .counts = entry->counts,
@@ -496,5 +532,61 @@ enum err decrees_publish(const char *directory, const struct identity *identity,
     }
     sha256_done(&sha256);
     free(memory);
+    return err;
+}
+
+/* ---- without a node ---- */
+
+static enum err decrees_load(struct decrees *decrees, const char *directory, struct err_detail *detail) {
+    struct charter *charter = malloc(sizeof *charter);
+    uint8_t *memory = malloc(CHARTER_SIZE_MAX);
+    struct sha256 sha256;
+    struct bytes encoded;
+    uint8_t ring[CHARTER_ID_SIZE];
+    enum err err = charter == NULL || memory == NULL ? ERR_MEMORY : sha256_init(&sha256);
+    if (err == ERR_OK) {
+        err = ring_files_read_charter(directory, charter, memory, &encoded, detail);
+        if (err == ERR_OK) {
+            charter_id(charter, &sha256, ring);
+            decrees_set_charter(decrees, charter, ring);
+            decrees_files_read(decrees);
+            decrees_obey_deletions(decrees);
+        }
+        sha256_done(&sha256);
+    }
+    free(memory);
+    free(charter);
+    return err;
+}
+
+enum err decrees_open(const char *directory, struct deletions *deletions, struct decrees **ret_decrees,
+                      struct err_detail *detail) {
+    struct decrees_config config = {.directory = directory, .deletions = deletions};
+    struct decrees *decrees = decrees_new(&config);
+    enum err err = decrees != NULL ? decrees_load(decrees, directory, detail) : ERR_MEMORY;
+    if (err == ERR_OK) {
+        *ret_decrees = decrees;
+    } else {
+        decrees_free(decrees);
+    }
+    return err;
+}
+
+enum err decrees_load_deletions(const char *directory, struct instance *instance, struct err_detail *detail) {
+    char path[DECREES_PATH_SIZE_MAX];
+    snprintf(path, sizeof path, "%s/ring/charter", directory);
+    if (access(path, F_OK) != 0) {
+        return ERR_OK;
+    }
+    snprintf(path, sizeof path, "%s/ring/decrees", directory);
+    if (access(path, F_OK) != 0) {
+        return ERR_OK;
+    }
+    struct deletions_config config = {.directory = directory, .instance = instance};
+    struct deletions *deletions = deletions_new(&config);
+    struct decrees *decrees = NULL;
+    enum err err = deletions != NULL ? decrees_open(directory, deletions, &decrees, detail) : ERR_MEMORY;
+    decrees_free(decrees);
+    deletions_free(deletions);
     return err;
 }

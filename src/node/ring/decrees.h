@@ -5,6 +5,7 @@
  *      DIR/ring/decrees/ID           each as it was signed; a file that appears there ("mnemon job add
  * --ring") is taken within a second DIR/jobs/ring-NAME/           of a job that counts: run as any other, but
  * shared with the ring DIR/access/ring-NAME.aclj     of rules that count
+ *      deletions.h                   does what deletions that count say
  *
  * Nodes ask each other now and then (PEER_RPC_DECREES): they say what they have and get what they miss.
  * Everything is checked before it is kept: signature, ring, whether its author is a member and may; rules are
@@ -40,6 +41,8 @@ enum {
 #define DECREES_AWAY_US UINT64_C(86400000000)
 
 struct decrees;
+struct deletions;
+struct instance;
 
 struct decrees_config {
     const char *directory;                             /* of the data; outlives it */
@@ -49,6 +52,8 @@ struct decrees_config {
     /* Read the rules of access now: none is in force before that. NULL: it is enough that they can be read.
      */
     enum err (*reload)(void *context, struct err_detail *detail);
+    struct deletions
+        *deletions; /* does what decrees delete; outlives it; NULL: nobody, so none is in force */
     void *context;
 };
 
@@ -69,6 +74,9 @@ void decrees_beat(struct decrees *decrees);
 /* ERR_EXISTS: known, or an older version; ERR_BUSY: too many at once, try later; ERR_LIMIT: no room for it;
  * the errors of decree_read() and decree_counts(). */
 enum err decrees_add(struct decrees *decrees, struct bytes encoded, struct err_detail *detail) MUST_CHECK;
+
+/* Look with the next beat whether all are in force now. */
+void decrees_look_again(struct decrees *decrees);
 
 /* Is this version of it, or a later one, in force here? If not, the reason is in *detail if it is known. */
 bool decrees_are_in_force(struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE], uint64_t version,
@@ -120,6 +128,15 @@ enum err decrees_publish(const char *directory, const struct identity *identity,
                          const struct charter *charter, enum decree_kind kind, struct bytes name,
                          struct bytes text, struct decrees_receipt *ret_receipt,
                          struct err_detail *detail) MUST_CHECK;
+
+/* Read those of a data directory, to look at them; of what they do only deletions are ordered. */
+enum err decrees_open(const char *directory, struct deletions *deletions, struct decrees **ret_decrees,
+                      struct err_detail *detail) MUST_CHECK;
+
+/* The instance of a data directory knows what the decrees there delete, without a node. ERR_OK: also if it is
+ * in no ring. */
+enum err decrees_load_deletions(const char *directory, struct instance *instance,
+                                struct err_detail *detail) MUST_CHECK;
 
 /* The text of a job: job.conf and seeds. */
 void decrees_put_job_text(struct buf *out, struct bytes conf, struct bytes seeds);

@@ -72,8 +72,16 @@ static void decrees_give(const struct decrees_entry *entry, struct bytes questio
     buf_put(answer, bytes_of(entry->encoded, entry->size));
 }
 
-/* The founder's first: an asker that has no room for those of members is given them again and again, and they
- * must not fill every answer. */
+/* What an asker misses that it may be given again and again, in vain: it has no room for those of members,
+ * and a version before 0.4 does not keep deletions. They must not fill every answer. */
+enum { GOSSIP_FIRST, GOSSIP_DELETIONS, GOSSIP_MEMBERS, GOSSIP_TURNS };
+
+static int decrees_turn(const struct decrees *decrees, const struct decrees_entry *entry) {
+    return !decree_is_founders(&entry->decree, &decrees->charter) ? GOSSIP_MEMBERS
+           : entry->decree.kind == DECREE_DELETION                ? GOSSIP_DELETIONS
+                                                                  : GOSSIP_FIRST;
+}
+
 enum err decrees_answer(void *context, const struct peer *from, struct bytes question, struct buf *answer,
                         struct err_detail *detail) {
     struct decrees *decrees = context;
@@ -82,10 +90,10 @@ enum err decrees_answer(void *context, const struct peer *from, struct bytes que
         return err_set(detail, ERR_INVALID, "no list of decrees");
     }
     pthread_mutex_lock(&decrees->lock);
-    for (int is_founders = 1; is_founders >= 0; is_founders--) {
+    for (int turn = 0; turn < GOSSIP_TURNS; turn++) {
         for (size_t i = 0; i < decrees->count; i++) {
             const struct decrees_entry *entry = &decrees->entries[i];
-            if (decree_is_founders(&entry->decree, &decrees->charter) == (is_founders == 1)) {
+            if (decrees_turn(decrees, entry) == turn) {
                 decrees_give(entry, question, answer);
             }
         }

@@ -10,6 +10,7 @@
 #include "base/wire.h"
 #include "crawl/engine/job.h"
 #include "node/ring/decrees_state.h"
+#include "node/ring/deletions.h"
 #include "store/access/access_files.h"
 
 enum {
@@ -287,6 +288,41 @@ static void remove_rules(const char *directory, const struct order *orders, size
     }
 }
 
+/* ---- deletions ---- */
+
+static enum err obey_deletion(struct decrees *decrees, const struct order *order, struct err_detail *detail) {
+    struct deletions *deletions = decrees->config.deletions;
+    return deletions == NULL
+               ? err_set(detail, ERR_UNSUPPORTED, "nothing is deleted here")
+               : deletions_order(deletions, order->id, order->version, buf_bytes(&order->text), detail);
+}
+
+/* All have been given: they count from now on. Which of them are done? */
+static void obey_end_deletions(struct decrees *decrees, struct order *orders, size_t count) {
+    struct deletions *deletions = decrees->config.deletions;
+    if (deletions == NULL) {
+        return;
+    }
+    deletions_end(deletions);
+    for (size_t i = 0; i < count; i++) {
+        struct order *order = &orders[i];
+        struct err_detail detail = {.err = ERR_OK};
+        if (order->kind != DECREE_DELETION || order->err != ERR_OK) {
+            continue;
+        }
+        order->err = deletions_check(deletions, order->id, order->version, &detail);
+        if (order->err != ERR_OK) {
+            snprintf(order->why_not, sizeof order->why_not, "%s", err_detail_text(&detail, order->err));
+        }
+    }
+}
+
+static void obey_begin_deletions(struct decrees *decrees) {
+    if (decrees->config.deletions != NULL) {
+        deletions_begin(decrees->config.deletions);
+    }
+}
+
 /* ---- in force ---- */
 
 /* Is it this node's trouble, which may pass, rather than the decree's? */
@@ -298,8 +334,9 @@ static void obey_order(struct decrees *decrees, struct order *order, bool *ret_i
     char sentence[SENTENCE_SIZE_MAX];
     struct err_detail detail = {.err = ERR_OK};
     const char *directory = decrees->config.directory;
-    order->err = order->kind == DECREE_JOB ? obey_job(directory, order, ret_is_changed, &detail)
-                                           : obey_rules(directory, order, ret_is_changed, &detail);
+    order->err = order->kind == DECREE_JOB     ? obey_job(directory, order, ret_is_changed, &detail)
+                 : order->kind == DECREE_RULES ? obey_rules(directory, order, ret_is_changed, &detail)
+                                               : obey_deletion(decrees, order, &detail);
     if (order->err != ERR_OK) {
         snprintf(order->why_not, sizeof order->why_not, "%s", err_detail_text(&detail, order->err));
         snprintf(sentence, sizeof sentence, "the decree \"%s\" cannot be obeyed: %s", order->name,
@@ -349,6 +386,7 @@ static bool obey_mark(struct decrees *decrees, const struct order *orders, size_
             entry->is_in_force = false;
             continue;
         }
+        entry->is_applying = entry->decree.kind == DECREE_DELETION && order != NULL && order->err == ERR_BUSY;
         bool is_read = !is_rules || reload_err == ERR_OK;
         bool is_written = order != NULL ? order->err == ERR_OK : decrees->is_obeyed;
         entry->is_in_force = is_written && is_read && entry->is_on_disk;
@@ -366,6 +404,30 @@ static bool obey_mark(struct decrees *decrees, const struct order *orders, size_
     return are_on_disk;
 }
 
+static void obey_free(struct order *orders, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        buf_done(&orders[i].text);
+    }
+    free(orders);
+}
+
+void decrees_obey_deletions(struct decrees *decrees) {
+    size_t count;
+    struct order *orders = obey_collect(decrees, &count);
+    if (orders == NULL) {
+        return;
+    }
+    obey_begin_deletions(decrees);
+    for (size_t i = 0; i < count; i++) {
+        if (orders[i].kind == DECREE_DELETION) {
+            bool is_changed;
+            obey_order(decrees, &orders[i], &is_changed);
+        }
+    }
+    obey_end_deletions(decrees, orders, count);
+    obey_free(orders, count);
+}
+
 bool decrees_obey(struct decrees *decrees) {
     const char *directory = decrees->config.directory;
     struct err_detail detail = {.err = ERR_OK};
@@ -376,19 +438,18 @@ bool decrees_obey(struct decrees *decrees) {
     if (orders == NULL) { /* what there is stays, rather than to go as if nobody had ordered it */
         return false;
     }
+    obey_begin_deletions(decrees);
     for (size_t i = 0; i < count; i++) {
         obey_order(decrees, &orders[i], &is_changed);
         is_done = is_done && !is_own_trouble(orders[i].err);
     }
+    obey_end_deletions(decrees, orders, count); /* which try again by themselves */
     remove_jobs(directory, orders, count, &is_changed);
     remove_rules(directory, orders, count, &is_changed);
     enum err err = obey_reload(decrees, &detail);
     is_done =
         obey_mark(decrees, orders, count, err, err == ERR_OK ? "" : err_detail_text(&detail, err)) && is_done;
-    for (size_t i = 0; i < count; i++) {
-        buf_done(&orders[i].text);
-    }
-    free(orders);
+    obey_free(orders, count);
     if (is_changed && decrees->config.changed != NULL) {
         decrees->config.changed(decrees->config.context);
     }

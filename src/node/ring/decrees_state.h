@@ -24,6 +24,7 @@ struct decrees_entry {
     bool is_on_disk;
     bool counts;
     bool relaxes_robots;  /* a job that ignores robots.txt */
+    bool is_applying;     /* a deletion: its captures are being taken out */
     bool is_in_force;     /* the files say so, the node has read them, and the decree is on the disk */
     uint64_t taken_at_us; /* monotonic */
     char why_not[ERR_TEXT_SIZE_MAX];
@@ -113,6 +114,9 @@ void decrees_put_confirmations(const struct decrees *decrees, const struct decre
 /* By the thread of the beat; the lock is not held. Write jobs and rules as the decrees say. False: the disk
  * did not take all of it, or the rules cannot be read. */
 bool decrees_obey(struct decrees *decrees);
+
+/* Only what is deleted: no file is written. */
+void decrees_obey_deletions(struct decrees *decrees);
 
 /* Does the text of a job ask to ignore robots.txt? False as well if it is none. */
 bool decrees_job_relaxes_robots(struct bytes text);

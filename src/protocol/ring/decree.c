@@ -19,6 +19,10 @@ bool decree_name_is_valid(struct bytes name) {
     return true;
 }
 
+const char *decree_kind_name(enum decree_kind kind) {
+    return kind == DECREE_JOB ? "job" : kind == DECREE_RULES ? "rules" : "deletion";
+}
+
 struct bytes decree_write(const struct decree *decree, charter_sign *sign, const void *signer, uint8_t *out) {
     struct wire_writer writer;
     uint8_t signature[CHARTER_SIGNATURE_SIZE];
@@ -61,7 +65,7 @@ static void decree_read_fields(struct wire_reader *reader, struct decree *decree
     wire_read_array(reader, decree->ring, CHARTER_ID_SIZE);
     wire_read_array(reader, decree->author, PEER_KEY_SIZE);
     uint8_t kind = wire_read_u8(reader);
-    if (kind != DECREE_JOB && kind != DECREE_RULES) {
+    if (kind != DECREE_JOB && kind != DECREE_RULES && kind != DECREE_DELETION) {
         wire_read_fail(reader, ERR_UNSUPPORTED, "a decree of an unknown kind");
     }
     decree->kind = (enum decree_kind)kind;
@@ -156,7 +160,9 @@ enum err decree_counts(const struct decree *decree, const struct charter *charte
                        membership_verdict_text(verdict));
     }
     if (decree->kind != DECREE_JOB) {
-        return err_set(detail, ERR_PERMISSION, "only the founder makes rules of access");
+        return err_set(detail, ERR_PERMISSION,
+                       decree->kind == DECREE_DELETION ? "only the founder deletes captures"
+                                                       : "only the founder makes rules of access");
     }
     if (!charter->members_may_add_jobs) {
         return err_set(detail, ERR_PERMISSION, "only the founder adds jobs to this ring");

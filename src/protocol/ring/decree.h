@@ -1,5 +1,6 @@
 /*
- * decree - what a ring shall do or not show, in a signed text: a job for all nodes, rules of access. Pure.
+ * decree - what a ring shall do or not show, in a signed text: a job for all nodes, rules of access, what is
+ * deleted. Pure.
  *
  *      author, kind, name      which decree it is; its id is their digest
  *      version                 the higher one counts: the clock, or one more than the version before
@@ -27,9 +28,13 @@ enum {
 };
 
 enum decree_kind {
-    DECREE_JOB = 1,   /* text: job.conf and seeds (docs/formats/decree.md) */
-    DECREE_RULES = 2, /* text: lines of .aclj (docs/formats/access.md) */
+    DECREE_JOB = 1,      /* text: job.conf and seeds (docs/formats/decree.md) */
+    DECREE_RULES = 2,    /* text: lines of .aclj (docs/formats/access.md) */
+    DECREE_DELETION = 3, /* text: which captures are deleted, and why; nodes before 0.4 do not know it */
 };
+
+/* "job", "rules", "deletion". */
+const char *decree_kind_name(enum decree_kind kind);
 
 /* Slices borrow from what was read. */
 struct decree {

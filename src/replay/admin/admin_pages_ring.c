@@ -84,8 +84,12 @@ static void ring_put_version(struct sheet *sheet, uint64_t version) {
 }
 
 static void put_decree(struct sheet *sheet, const struct ring_view_decree *decree) {
-    FILL(sheet, "<tr><td>{html}<td class=url>{text}<td>", {.string = decree->is_job ? "job" : "takedown"},
-         {.text = decree->name});
+    FILL(sheet, "<tr><td>{html}<td class=url>{text}<td>",
+         {.string = decree->is_job        ? "job"
+                    : decree->is_deletion ? "deletion"
+                                          : "takedown"},
+         {.text = decree->about != NULL && decree->about[0] != '\0' ? bytes_of_string(decree->about)
+                                                                    : decree->name});
     ring_put_version(sheet, decree->version);
     sheet_format(sheet, "<td class=key>%.8s…<td>", decree->author);
     if (decree->is_withdrawn) {
@@ -103,7 +107,7 @@ static void put_decrees(struct sheet *sheet, const struct ring_view *ring) {
         return;
     }
     sheet_html(sheet, "<h3>Decrees</h3>\n");
-    sheet_table_begin(sheet, "Jobs and takedown rules of the whole ring");
+    sheet_table_begin(sheet, "Jobs, takedown rules and deletions of the whole ring");
     sheet_html(sheet, "<thead><tr><th>Kind<th class=grow>Name<th>Made<th>Author<th>State\n"
                       "<tbody>");
     for (size_t i = 0; i < count && i < DECREES_SHOWN_MAX; i++) {

@@ -245,22 +245,28 @@ static void put_bytes(struct buf *out, const struct ring_view *ring) {
 static void put_decrees(struct buf *out, const struct ring_view *ring) {
     uint64_t jobs_count = 0;
     uint64_t rules_count = 0;
+    uint64_t deletions_count = 0;
     uint64_t idle_count = 0;
     for (size_t i = 0; i < ring->decrees_count; i++) {
         const struct ring_view_decree *decree = &ring->decrees[i];
         if (!decree->is_withdrawn) {
             jobs_count += decree->is_job;
-            rules_count += !decree->is_job;
+            deletions_count += decree->is_deletion;
+            rules_count += !decree->is_job && !decree->is_deletion;
             idle_count += !decree->counts;
         }
     }
-    if (jobs_count + rules_count == 0) {
+    if (jobs_count + rules_count + deletions_count == 0) {
         buf_put_string(out, "none");
         return;
     }
     put_things(out, jobs_count, "job");
     buf_put_string(out, ", ");
     put_things(out, rules_count, "takedown rule");
+    if (deletions_count > 0) {
+        buf_put_string(out, ", ");
+        put_things(out, deletions_count, "deletion");
+    }
     if (idle_count > 0) {
         buf_put_string(out, "; of them ");
         value_put_count(out, idle_count);
