@@ -36,10 +36,23 @@ static size_t have(void *context, struct bytes wish, uint8_t *memory) {
     return offers_have(ring_services->offers, wish, memory);
 }
 
+/* A SURT alone does not say which of its arguments are the body of a request that was no GET: what is deleted
+ * at its path goes, with all methods. */
+static bool crowd_is_deleted(const struct ring_services *ring_services, struct bytes surt, int64_t time_us) {
+    struct instance *instance = ring_services->config.instance;
+    struct bytes path = bytes_slice(surt, 0, bytes_find_byte(surt, '?'));
+    bool has_method = bytes_find(surt, BYTES("__wb_method=")) < surt.size;
+    return instance_is_deleted(instance, surt, BYTES(""), time_us) ||
+           (has_method && instance_is_deleted(instance, path, BYTES(""), time_us));
+}
+
 /* Without rules, which is most often, there is nothing to look up. */
 static bool crowd_is_hidden(void *context, struct bytes surt, int64_t time_us) {
     const struct ring_services *ring_services = context;
     struct access *access = ring_services->access;
+    if (crowd_is_deleted(ring_services, surt, time_us)) {
+        return true;
+    }
     return access != NULL && access_has_rules(access) && access_check(access, surt, time_us) != ACCESS_ALLOW;
 }
 

@@ -75,7 +75,8 @@ struct captured {
 /*
  * Fetch one from any of the peers, the first ones at once, and check it. Waits; not on the thread of
  * peer_rpc. with_payload false: the description alone, as of a duplicate (is_body_left_out). ERR_NOT_FOUND:
- * none of those that answered has it; ERR_MISMATCH: what they gave was false; the errors of peer_rpc_ask().
+ * none of those that answered has it; ERR_MISMATCH: what they gave was false; ERR_DELETED: the ring has
+ * deleted it, whoever has it still; the errors of peer_rpc_ask().
  */
 enum err captures_fetch(struct captures_session *session, const struct peer *peers, size_t peers_count,
                         const struct ringkey *key, bool with_payload, struct captured *ret_captured,
@@ -115,7 +116,7 @@ enum err captures_fetch_by(struct captures_session *session, const struct captur
 /*
  * One of many captures that a node gave at once (captures_code.h), checked as any other: the entry with the
  * description and the whole payload, or with the description alone. ERR_MISMATCH: it is false, with a
- * sentence.
+ * sentence. ERR_DELETED, as above.
  */
 struct captures_answer;
 enum err captures_take(struct captures_session *session, const struct peer *from, const struct ringkey *key,

@@ -97,7 +97,7 @@ enum {
 
 /* The trouble is this machine's; nobody else can help. */
 bool captures_err_is_ours(enum err err) {
-    return err == ERR_MEMORY || err == ERR_IO || err_is_full(err) || err == ERR_FILES;
+    return err == ERR_MEMORY || err == ERR_IO || err_is_full(err) || err == ERR_FILES || err == ERR_DELETED;
 }
 
 /* An error that another node gave says nothing of this machine, nor of what we have received. */
@@ -290,6 +290,12 @@ static enum err take_first(struct captures_fetching *fetching, const struct capt
     return err;
 }
 
+bool captures_is_deleted(const struct captures_session *session, const struct captured *captured) {
+    struct instance *instance = session->captures->config.instance;
+    return instance != NULL &&
+           instance_is_deleted(instance, captured->surt, captured->key_url, captured->document.time_us);
+}
+
 /*
  * Description and first piece, of the first holders at once. ERR_MISMATCH: it was false, its giver has been
  * blamed and is gone from the list. ERR_PERMISSION: it is gone from it since the caller does not want what it
@@ -313,6 +319,9 @@ static enum err captures_begin(struct captures_fetching *fetching, struct err_de
     if (err == ERR_OK && request->surt.size > 0 && !bytes_equal(fetching->captured->surt, request->surt)) {
         /* If the position is that of a host, all of its URLs have it. */
         err = err_set(&reason, ERR_MISMATCH, "a capture of another URL than was asked for");
+    }
+    if (err == ERR_OK && captures_is_deleted(session, fetching->captured)) {
+        err = ERR_DELETED; /* here; the other node need not know of it */
     }
     bool is_whole = err == ERR_OK && answer.size == fetching->captured->sum.size;
     bool is_taken =

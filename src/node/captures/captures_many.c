@@ -118,6 +118,9 @@ enum err captures_take(struct captures_session *session, const struct peer *from
     if (err == ERR_OK && answer->size != ret_captured->sum.size) {
         err = err_set(detail, ERR_MISMATCH, "an answer about a capture that is none");
     }
+    if (err == ERR_OK && captures_is_deleted(session, ret_captured)) {
+        err = ERR_DELETED; /* here; the other node need not know of it */
+    }
     ret_captured->from = *from;
     ret_captured->holders_count = 1;
     return err;

@@ -115,6 +115,10 @@ struct captures_fetching {
 enum err captures_check(struct captures_session *session, const struct ringkey *key, struct bytes description,
                         struct captured *ret_captured, struct err_detail *detail) MUST_CHECK;
 
+/* Of one that was checked: does the ring say that it is deleted? Before its payload is asked for, and before
+ * anybody sees it. */
+bool captures_is_deleted(const struct captures_session *session, const struct captured *captured);
+
 bool captures_err_is_ours(enum err err);
 enum err captures_err_of_others(enum err err);
 void captures_drop(struct captures_fetching *fetching, size_t index);

@@ -221,6 +221,12 @@ static void on_need(void *context, const struct ringkey *key) {
     if ((comparison->aim & COPIES_FETCH) == 0) {
         return;
     }
+    pthread_mutex_lock(&copies->lock);
+    bool is_deleted = copies_is_deleted(copies, key);
+    pthread_mutex_unlock(&copies->lock);
+    if (is_deleted) {
+        return; /* the other node has not heard of it */
+    }
     comparison->need_count++;
     pthread_mutex_lock(&copies->lock);
     bool has_room = copies_want(copies, TRANSFER_ORDER_OWN, key, comparison->peer);

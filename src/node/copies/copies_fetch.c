@@ -72,6 +72,9 @@ void copies_want_done(struct copies *copies) {
 
 bool copies_want(struct copies *copies, enum transfer_order_lane lane, const struct ringkey *key,
                  const struct peer *peer) {
+    if (copies_is_deleted(copies, key)) {
+        return false;
+    }
     pthread_mutex_lock(&copies->fetch.lock);
     bool has_room = transfer_want(copies->fetch.transfer, lane, key, peer);
     pthread_mutex_unlock(&copies->fetch.lock);
@@ -158,6 +161,17 @@ static void fetch_settle(struct copies *copies, uint32_t item, enum transfer_out
     }
 }
 
+/* It need not come any more, from anybody. */
+static void fetch_deleted(struct copies *copies, uint32_t item) {
+    pthread_mutex_lock(&copies->fetch.lock);
+    struct ringkey key = *transfer_key(copies->fetch.transfer, item);
+    pthread_mutex_unlock(&copies->fetch.lock);
+    pthread_mutex_lock(&copies->lock);
+    copies_note_deleted(copies, &key);
+    pthread_mutex_unlock(&copies->lock);
+    fetch_settle(copies, item, TRANSFER_STORED);
+}
+
 static void note_disk(struct copies *copies, enum err err) {
     pthread_mutex_lock(&copies->lock);
     copies->fetch.disk_err = err;
@@ -220,6 +234,8 @@ static void on_stored(void *context, enum err err, const struct stored *stored) 
     (void)stored;
     if (err == ERR_OK) {
         note_stored(arrival);
+    } else if (err == ERR_DELETED) {
+        fetch_deleted(copies, arrival->item);
     } else {
         if (err != ERR_BUSY) {
             note_disk(copies, err);
@@ -245,11 +261,15 @@ static void fetch_store(struct copies_hand *hand, uint32_t item, const struct ca
     if (err == ERR_OK) {
         return;
     }
-    if (err != ERR_NOT_FOUND) {
+    if (err == ERR_DELETED) {
+        fetch_deleted(copies, item);
+    } else if (err == ERR_NOT_FOUND) {
+        fetch_settle(copies, item, TRANSFER_NO_ORIGINAL);
+    } else {
         note_disk(copies, err);
         copies_note(copies, "a capture of the ring cannot be stored: %s", err_detail_text(&detail, err));
+        fetch_settle(copies, item, TRANSFER_FAILED);
     }
-    fetch_settle(copies, item, err == ERR_NOT_FOUND ? TRANSFER_NO_ORIGINAL : TRANSFER_FAILED);
     fetch_end(copies); /* done() is not called */
 }
 
@@ -317,6 +337,10 @@ static void take_capture(struct copies_hand *hand, struct copies_pack *pack, uin
                                  pack->question.is_about[index], answer, &captured, &detail);
     if (err == ERR_OK) {
         fetch_store(hand, item, &captured);
+        return;
+    }
+    if (err == ERR_DELETED) {
+        fetch_deleted(pack->copies, item);
         return;
     }
     if (err == ERR_MISMATCH) {
@@ -438,6 +462,8 @@ static void pack_run_alone(void *context, size_t seat) {
     pack_close(pack, line_of(err));
     if (err == ERR_OK) {
         fetch_store(hand, pack->question.items[0], &captured);
+    } else if (err == ERR_DELETED) {
+        fetch_deleted(copies, pack->question.items[0]);
     } else {
         if (err == ERR_MISMATCH) {
             fetch_refuse(copies, &pack->asked);

@@ -5,6 +5,7 @@
  *      copies_custody.c  new captures are offered to the other holders until these have them
  *      copies_offer.c    offers, nodes that follow this one, nodes that do not answer or lie
  *      copies_fetch.c    captures that are wanted here are fetched and stored
+ *      copies_deleted.c  those that came though they are deleted are not wanted again
  *      copies_compare.c  comparisons with other holders, challenges, the primaries before us
  *      copies_release.c  surplus is handed over and given up
  *      copies_repair.c   damage is found and repaired
@@ -41,6 +42,7 @@ enum {
     COPIES_CREW_COUNT = 4, /* threads that take answers apart, or wait for a large capture */
     COPIES_HANDS_COUNT = COPIES_CREW_COUNT + 1, /* the task repairs by itself */
     COPIES_CAME_COUNT = 1 << 14, /* keys that are known to have come from others; a power of 2 */
+    COPIES_DELETED_COUNT = 1 << 16, /* keys of captures that came and are deleted; a power of 2 */
     COPIES_SHUNNED_MAX = 192,    /* up to three reasons each */
     COPIES_FOLLOWERS_MAX = 16,
     COPIES_WANTED_BUSY = 1024, /* with more to fetch, nothing else is begun */
@@ -118,6 +120,8 @@ struct copies {
     struct copies_follower followers[COPIES_FOLLOWERS_MAX]; /* lock */
     uint64_t full_until_us;                                 /* lock */
     struct ring_view_stored stat;                           /* lock */
+    uint64_t deleted[COPIES_DELETED_COUNT];                 /* lock: keys, shortened */
+    uint64_t deleted_generation;                            /* lock: of what the instance calls deleted */
 
     struct copies_reader answering; /* of the thread of peer_rpc */
 
@@ -191,6 +195,12 @@ uint64_t copies_fetch_at(struct copies *copies); /* when it is to be called agai
 size_t copies_wanted_count(struct copies *copies);
 bool copies_is_full(struct copies *copies);
 bool copies_came(const struct copies *copies, const struct ringkey *key);
+
+/* ---- copies_deleted.c: the lock is held ---- */
+
+/* A capture of this key came lately and is deleted: it need not come again. */
+bool copies_is_deleted(struct copies *copies, const struct ringkey *key);
+void copies_note_deleted(struct copies *copies, const struct ringkey *key);
 
 /* ---- copies_repair.c ---- */
 

@@ -276,7 +276,7 @@ static bool is_for_later(enum err err) {
 
 /* What another search cannot change. */
 static bool is_final(enum err err) {
-    return err == ERR_NOT_FOUND || err == ERR_MISMATCH || err == ERR_PERMISSION;
+    return err == ERR_NOT_FOUND || err == ERR_MISMATCH || err == ERR_PERMISSION || err == ERR_DELETED;
 }
 
 static enum err reader_fetch(struct errand *errand, const struct candidate *candidate,

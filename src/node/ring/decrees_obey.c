@@ -425,6 +425,15 @@ void decrees_obey_deletions(struct decrees *decrees) {
         }
     }
     obey_end_deletions(decrees, orders, count);
+    pthread_mutex_lock(&decrees->lock);
+    for (size_t i = 0; i < count; i++) {
+        struct decrees_entry *entry = decrees_find(decrees, orders[i].id);
+        if (entry != NULL && orders[i].kind == DECREE_DELETION) {
+            entry->is_in_force = orders[i].err == ERR_OK;
+            snprintf(entry->why_not, sizeof entry->why_not, "%s", orders[i].why_not);
+        }
+    }
+    pthread_mutex_unlock(&decrees->lock);
     obey_free(orders, count);
 }
 

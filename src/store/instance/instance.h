@@ -207,6 +207,9 @@ enum err instance_repair(struct instance_session *session, const struct key *key
 struct deletion_set;
 void instance_set_deletions(struct instance *instance, struct deletion_set *take_set);
 
+/* Another number for each set. */
+uint64_t instance_deletions_generation(const struct instance *instance);
+
 /* url: with method and body, if it is no GET. Any thread. */
 bool instance_is_deleted(struct instance *instance, struct bytes surt, struct bytes url, int64_t time_us);
 

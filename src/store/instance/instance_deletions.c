@@ -10,9 +10,14 @@ void instance_set_deletions(struct instance *instance, struct deletion_set *take
     pthread_rwlock_wrlock(&instance->deletions_lock);
     struct deletion_set *before = instance->deletions;
     instance->deletions = take_set;
+    instance->deletions_generation++;
     instance->deletions_end_us = deletion_set_end_us(take_set);
     pthread_rwlock_unlock(&instance->deletions_lock);
     deletion_set_free(before);
+}
+
+uint64_t instance_deletions_generation(const struct instance *instance) {
+    return instance->deletions_generation;
 }
 
 bool instance_is_deleted(struct instance *instance, struct bytes surt, struct bytes url, int64_t time_us) {

@@ -46,7 +46,8 @@ struct instance {
     atomic_bool is_marked; /* documents were stored while a volume was down: twins.h */
     struct quota quota;
     pthread_rwlock_t deletions_lock;
-    struct deletion_set *deletions;   /* deletions_lock; NULL: none */
+    struct deletion_set *deletions; /* deletions_lock; NULL: none */
+    _Atomic uint64_t deletions_generation;
     _Atomic int64_t deletions_end_us; /* captures behind this time are not deleted */
 };
 
