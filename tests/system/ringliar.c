@@ -12,8 +12,8 @@
  *      links      it has found links without end: out of scope, private, no URLs at all
  *      invents    of every URL it lists one capture, of this minute, that never was, and none that is; asked
  *                 for it, it gives nonsense
- *      decrees    whoever asks for decrees gets thousands of empty ones, and a job that ignores robots.txt,
- * all signed with keys that nobody has invited
+ *      decrees    whoever asks for decrees gets thousands of empty ones, a job that ignores robots.txt, and a
+ * deletion, all signed with keys that nobody has invited
  *
  * $RING_LIE_URL begins some of the links, and is the seed of that job.
  */
@@ -29,6 +29,7 @@
 #include "node/crawl/crawl_loop.h"
 #include "node/reading/ring_reader_scope.h"
 #include "node/ring/decrees_state.h"
+#include "node/ring/deletion_text.h"
 #include "protocol/copies/reconcile.h"
 #include "store/remote/backend_code.h"
 
@@ -162,7 +163,7 @@ static void sign_as(const void *signer, const char *context, struct bytes messag
 }
 
 static void put_stranger(struct buf *out, const uint8_t ring[CHARTER_ID_SIZE], unsigned number,
-                         struct bytes text) {
+                         enum decree_kind kind, struct bytes text) {
     static uint8_t encoded[DECREE_SIZE_MAX];
     char name[32];
     uint8_t seed[IDENTITY_SEED_SIZE];
@@ -174,8 +175,7 @@ static void put_stranger(struct buf *out, const uint8_t ring[CHARTER_ID_SIZE], u
         abort();
     }
     snprintf(name, sizeof name, "stranger-%u", number);
-    struct decree decree = {
-        .kind = DECREE_JOB, .name = bytes_of_string(name), .version = 1 + number, .text = text};
+    struct decree decree = {.kind = kind, .name = bytes_of_string(name), .version = 1 + number, .text = text};
     memcpy(decree.ring, ring, CHARTER_ID_SIZE);
     memcpy(decree.author, stranger.key, PEER_KEY_SIZE);
     struct bytes whole = decree_write(&decree, sign_as, &stranger, encoded);
@@ -184,6 +184,26 @@ static void put_stranger(struct buf *out, const uint8_t ring[CHARTER_ID_SIZE], u
     buf_put(out, bytes_of(head, writer.size));
     buf_put(out, whole);
     identity_done(&stranger);
+}
+
+/* What only the founder may say. */
+static void put_strangers_deletion(struct buf *out, const uint8_t ring[CHARTER_ID_SIZE], const char *url) {
+    struct deletion deletions[DELETION_PARTS_MAX];
+    struct buf memory;
+    struct buf text;
+    size_t count;
+    buf_init(&memory, DECREE_TEXT_SIZE_MAX);
+    buf_init(&text, DECREE_TEXT_SIZE_MAX);
+    if (url != NULL && deletion_read_url(bytes_of_string(url), &memory, deletions, &count, NULL) == ERR_OK) {
+        for (size_t i = 0; i < count; i++) {
+            deletions[i].to_us = 1;
+        }
+        deletion_text_put_reason(&text, BYTES("because I can"));
+        deletion_text_put_url(&text, bytes_of_string(url), deletions, count);
+        put_stranger(out, ring, 1, DECREE_DELETION, buf_bytes(&text));
+    }
+    buf_done(&memory);
+    buf_done(&text);
 }
 
 static enum err answer_decrees(void *context, const struct peer *from, struct bytes question,
@@ -201,10 +221,11 @@ static enum err answer_decrees(void *context, const struct peer *from, struct by
         buf_init(&job, DECREE_TEXT_SIZE_MAX);
         decrees_put_job_text(&job, BYTES("scope = host\nignore_robots = yes\ndelay = 0 s\n"),
                              bytes_of_string(url != NULL ? url : "http://elsewhere.example/"));
-        put_stranger(&flood, decrees->ring, 0, buf_bytes(&job));
+        put_stranger(&flood, decrees->ring, 0, DECREE_JOB, buf_bytes(&job));
         buf_done(&job);
+        put_strangers_deletion(&flood, decrees->ring, url);
         for (unsigned i = 1; i < STRANGERS; i++) {
-            put_stranger(&flood, decrees->ring, i, bytes_of(NULL, 0));
+            put_stranger(&flood, decrees->ring, i, DECREE_JOB, bytes_of(NULL, 0));
         }
     }
     return buf_put(answer, buf_bytes(&flood));
