@@ -52,6 +52,7 @@ struct node {
     struct copies *copies;
     atomic_uint blames_count;   /* of others by this one */
     atomic_uint confirms_count; /* questions for confirmation that it answered */
+    atomic_uint given_count;    /* questions for copies, by their keys */
 };
 
 struct world {
@@ -173,7 +174,8 @@ static inline void on_blame(void *context, const struct peer *peer, const char *
 }
 
 static inline enum err find_surt(void *context, const struct ringkey *key, struct buf *out) {
-    const struct node *node = context;
+    struct node *node = context;
+    atomic_fetch_add(&node->given_count, 1);
     return copies_find_surt(node->copies, key, out);
 }
 

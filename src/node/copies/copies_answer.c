@@ -115,6 +115,11 @@ static enum err judge_all(struct copies *copies, const struct peer *from, const 
         if (err != ERR_OK) {
             return err;
         }
+        pthread_mutex_lock(&copies->lock);
+        if (copies_is_deleted(copies, &key)) {
+            wishes[i] = COPIES_HAS; /* it need not come; "not now" would keep back all that is behind it */
+        }
+        pthread_mutex_unlock(&copies->lock);
         if (wishes[i] == COPIES_HAS) {
             continue;
         }
