@@ -73,7 +73,7 @@ static void decrees_give(const struct decrees_entry *entry, struct bytes questio
 }
 
 /* What an asker misses that it may be given again and again, in vain: it has no room for those of members,
- * and a version before 0.4 does not keep deletions. They must not fill every answer. */
+ * and a version before 0.3 does not keep deletions. They must not fill every answer. */
 enum { GOSSIP_FIRST, GOSSIP_DELETIONS, GOSSIP_MEMBERS, GOSSIP_TURNS };
 
 static int decrees_turn(const struct decrees *decrees, const struct decrees_entry *entry) {

@@ -30,7 +30,7 @@ enum {
 enum decree_kind {
     DECREE_JOB = 1,      /* text: job.conf and seeds (docs/formats/decree.md) */
     DECREE_RULES = 2,    /* text: lines of .aclj (docs/formats/access.md) */
-    DECREE_DELETION = 3, /* text: which captures are deleted, and why; nodes before 0.4 do not know it */
+    DECREE_DELETION = 3, /* text: which captures are deleted, and why; nodes before 0.3 do not know it */
 };
 
 /* "job", "rules", "deletion". */

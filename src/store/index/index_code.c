@@ -306,7 +306,7 @@ struct bytes index_code_segment(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const st
     wire_write_varint(&writer, segment->size);
     wire_write_varint(&writer, segment->dead_size);
     wire_write_varint(&writer, segment->records_count);
-    if (segment->has_purged) { /* else as versions before 0.4 wrote it */
+    if (segment->has_purged) { /* else as versions before 0.3 wrote it */
         wire_write_bool(&writer, true);
     }
     return wire_writer_bytes(&writer);
