@@ -369,6 +369,11 @@ static void blame_giver(void *context, const struct peer *peer, const char *sent
     transport_blame(ring_services->transport, peer, sentence);
 }
 
+static bool may_offer(void *context) {
+    const struct ring_services *ring_services = context;
+    return ring_services->may_offer;
+}
+
 static enum err begin_copies(struct ring_services *ring_services, uint8_t mapping,
                              struct err_detail *detail) {
     const struct settings *settings = ring_services->config.settings;
@@ -388,10 +393,12 @@ static enum err begin_copies(struct ring_services *ring_services, uint8_t mappin
         .keeps_but_of = transport_identity(ring_services->transport)->key,
         .seed = randombytes_random(),
         .clock = ring_services->config.clock,
+        .may_offer = may_offer,
         .blame = ring_services_blame,
         .note = ring_services_note,
         .context = ring_services,
     };
+    ring_services_look_at_absence(ring_services);
     struct captures_config captures = {
         .instance = ring_services->config.instance,
         .peer_rpc = ring_services->peer_rpc,
@@ -508,6 +515,7 @@ static void watch_ring(struct ring_services *ring_services) {
 }
 
 void ring_services_beat(struct ring_services *ring_services) {
+    bool was_heard = ring_services->has_heard;
     decrees_beat(ring_services->decrees);
     ring_services_beat_groups(ring_services);
     ring_services_beat_mirrors(ring_services);
@@ -524,6 +532,7 @@ void ring_services_beat(struct ring_services *ring_services) {
         }
         ring_services_look_at_jobs(ring_services);
         watch_ring(ring_services);
+        ring_services_beat_absence(ring_services, was_heard);
         ring_services_beat_decrees(ring_services);
     }
 }

@@ -1,13 +1,22 @@
 /* Decrees between this node and the others: each second it asks one for news, and some for confirmations. */
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
+#include "base/whole_file.h"
 #include "node/ring_services_state.h"
 
 enum {
     ASK_MS = 5000,
     CONFIRM_MAX = 16, /* nodes that are asked each second whether a decree is in force */
+    WHOLE_SIZE_MAX = PEER_RPC_PIECE_SIZE_MAX / 2, /* an answer that is larger may have left some out */
+    AWAY_S = 600,
+    AWAY_BEATS_MAX = 60, /* then it offers all the same: others refuse what is deleted */
+    HEARD_MODE = 0644,
+    HEARD_PATH_SIZE_MAX = 4096 + 16,
 };
+static const uint64_t HEARD_EVERY_US = UINT64_C(60000000);
 
 struct gossip {
     struct ring_services *ring_services;
@@ -19,8 +28,12 @@ static void on_decrees(void *context, enum err err, struct bytes answer) {
     struct gossip *gossip = context;
     struct ring_services *ring_services = gossip->ring_services;
     struct err_detail detail = {0};
-    if (err == ERR_OK && decrees_take_answer(ring_services->decrees, answer, &detail) != ERR_OK) {
+    enum err taken = err == ERR_OK ? decrees_take_answer(ring_services->decrees, answer, &detail) : err;
+    if (err == ERR_OK && taken != ERR_OK) {
         transport_blame(ring_services->transport, &gossip->peer, "gives decrees that are none");
+    }
+    if (taken == ERR_OK && answer.size < WHOLE_SIZE_MAX) {
+        ring_services->has_heard = true;
     }
     buf_done(&gossip->question);
     free(gossip);
@@ -102,4 +115,54 @@ void ring_services_beat_decrees(struct ring_services *ring_services) {
     decrees_set_nodes(ring_services->decrees, peers, count);
     gossip_confirm(ring_services);
     free(peers);
+}
+
+/* ---- after a long absence ---- */
+
+/* A file whose time says when this node last knew all decrees. */
+static void heard_path(const struct ring_services *ring_services, char out[HEARD_PATH_SIZE_MAX]) {
+    snprintf(out, HEARD_PATH_SIZE_MAX, "%s/ring/heard", ring_services->config.directory);
+}
+
+void ring_services_look_at_absence(struct ring_services *ring_services) {
+    char path[HEARD_PATH_SIZE_MAX];
+    struct stat stat_;
+    heard_path(ring_services, path);
+    int64_t now_s = clock_wall_us(ring_services->config.clock) / 1000000;
+    bool was_away = stat(path, &stat_) == 0 && now_s > stat_.st_mtim.tv_sec + AWAY_S;
+    ring_services->may_offer = !was_away;
+    if (was_away) {
+        ring_services_note(ring_services,
+                           "this node was away for long: it offers copies when it has heard what "
+                           "was deleted meanwhile");
+    }
+}
+
+/* If the disk does not take it, the node just waits for decrees at its next start. */
+static void heard_write(struct ring_services *ring_services) {
+    char path[HEARD_PATH_SIZE_MAX];
+    uint64_t now_us = clock_monotonic_us(ring_services->config.clock);
+    if (ring_services->heard_at_us != 0 && now_us < ring_services->heard_at_us + HEARD_EVERY_US) {
+        return;
+    }
+    heard_path(ring_services, path);
+    if (whole_file_replace(path, BYTES(""), HEARD_MODE, NULL) == ERR_OK) {
+        ring_services->heard_at_us = now_us;
+    }
+}
+
+void ring_services_beat_absence(struct ring_services *ring_services, bool was_heard) {
+    if (was_heard) {
+        heard_write(ring_services);
+        ring_services->has_heard = false; /* until the next answer */
+    }
+    if (ring_services->may_offer) {
+        return;
+    }
+    bool is_known = was_heard && deletions_are_done(ring_services->deletions);
+    ring_services->has_heard = ring_services->has_heard || (was_heard && !is_known);
+    if (is_known || ++ring_services->waited_beats > AWAY_BEATS_MAX) {
+        ring_services->may_offer = true;
+        copies_wake(ring_services->copies);
+    }
 }

@@ -44,6 +44,8 @@ struct ring_services {
     struct holders *holders;
     struct decrees *decrees;
     struct deletions *deletions;
+    _Atomic bool has_heard; /* a node has said which decrees there are */
+    _Atomic bool may_offer; /* what is deleted is known: copies may be offered */
     struct peer self;
     uint64_t updated_at_us; /* the ring's loop: of the holders */
 
@@ -80,6 +82,8 @@ struct ring_services {
 
     /* The beat's. */
     bool is_told;             /* that it cannot begin */
+    unsigned waited_beats;    /* for decrees, before anything is offered */
+    uint64_t heard_at_us;     /* when DIR/ring/heard was written last; 0: not yet */
     uint64_t generation;      /* of the holders, when the crawl last looked through its URLs */
     unsigned settling_count;  /* beats since the ring last changed */
     uint64_t seen_generation; /* of the last beat */
@@ -132,6 +136,12 @@ bool ring_services_hears(struct ring_services *ring_services, const struct peer 
 
 /* ring_services_decrees.c: they travel, and are confirmed. By the beat, when the ring has begun. */
 void ring_services_beat_decrees(struct ring_services *ring_services);
+
+/* Was it away for long, so that much may have been deleted? Before the copies start; says so. */
+void ring_services_look_at_absence(struct ring_services *ring_services);
+
+/* By the beat. was_heard: before decrees were obeyed last. */
+void ring_services_beat_absence(struct ring_services *ring_services, bool was_heard);
 
 /* ring_services.c. Any thread; context: the struct ring_services. */
 void ring_services_note(void *context, const char *sentence);

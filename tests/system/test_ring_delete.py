@@ -1,7 +1,9 @@
 """mnemon ring delete: captures go from all nodes, also from those that were away, and do not come back."""
 import json
+import os
 import subprocess
 import time
+import urllib.error
 
 from ringnodes import await_agreement, found, wait_for
 from test_rm import decompressed
@@ -52,6 +54,18 @@ def is_on_disk(each, wanted):
                for path in (each.directory / "volumes").rglob("*.warc.zst"))
 
 
+def searched(each, word):
+    """What the full text finds, once its database is open."""
+    def ask():
+        try:
+            return [json.loads(each.get(f"/api/v1/search?q={word}"))["results"]]
+        except urllib.error.HTTPError as error:
+            assert error.code == 503
+            return None
+
+    return wait_for(ask, "the database of the search")[0]
+
+
 def missing(each):
     """Which keys a node still wants from others."""
     return each.status()["services"]["copies"]["wanted"]
@@ -63,9 +77,11 @@ def test_deleted_with_one_holder_away_which_then_returns(node, tmp_path):
     done = nodes[1].run("import", "--quiet", str(warcs))
     assert done.returncode == 0, done.stderr
     wait_for(lambda: sum(holders(nodes, "/private/")) >= 36 and sum(holders(nodes, "/public/")) >= 36, lambda: str(holders(nodes, "/")))
+    wait_for(lambda: any(searched(each, "quagga1") for each in nodes[:3]), "found by its words")
     away = nodes[3]
     had = holders([away], "/private/")[0]
     assert had > 0
+    wait_for((away.directory / "ring" / "heard").exists, "it knows which decrees there are")
     away.stop()
 
     done = nodes[0].run("ring", "delete", f"{HOST}/private/*", "--reason", "asked for by the people in it")
@@ -77,7 +93,7 @@ def test_deleted_with_one_holder_away_which_then_returns(node, tmp_path):
     for each in here:
         assert str(read(each, f"{HOST}/private/1")).startswith("404") and listed(each, "example.org/private/*") == []
         assert len(listed(each, "example.org/public/*")) == 12
-        assert json.loads(each.get("/api/v1/search?q=quagga1"))["results"] == []
+        assert searched(each, "quagga1") == []
     before = {each.place: deletions(each)[0]["removed"] for each in here}
     assert sum(before.values()) + had >= 36
 
@@ -85,7 +101,9 @@ def test_deleted_with_one_holder_away_which_then_returns(node, tmp_path):
     again = nodes[1].run("import", "--quiet", "--json", str(warcs))
     assert again.returncode == 1 and json.loads(again.stdout)["refused"] == 12, again.stdout
     assert "has been deleted from the ring" in again.stderr
+    os.utime(away.directory / "ring" / "heard", (0, 0))
     away.start(*SERVE)
+    wait_for(lambda: "this node was away for long: it offers copies when it has heard what was deleted meanwhile" in away.said, "it says so")
     wait_for(lambda: deletions(away) and deletions(away)[0]["in_force"], lambda: str(deletions(away)))
     assert holders(nodes, "/private/") == [0] * 4
     assert deletions(away)[0]["removed"] == had
@@ -94,6 +112,7 @@ def test_deleted_with_one_holder_away_which_then_returns(node, tmp_path):
     # Nothing of it moves between the nodes any more: comparisons come and go, and find nothing.
     rounds = [each.status()["services"]["copies"]["compared"] for each in nodes]
     wait_for(lambda: all(e.status()["services"]["copies"]["compared"] > r + 4 for e, r in zip(nodes, rounds)), "some rounds")
+    assert time.time() - (away.directory / "ring" / "heard").stat().st_mtime < 600, "it has heard of it"
     assert holders(nodes, "/private/") == [0] * 4 and [missing(each) for each in nodes] == [0] * 4
     assert len({capture[0] for each in nodes for capture in held(each) if "/public/" in capture[0]}) == 12
 

@@ -93,6 +93,21 @@ static void keys_of_what_is_purged_leave_all_nodes(void **state) {
     }
 }
 
+static void a_node_that_was_away_offers_nothing_before_it_may(void **state) {
+    struct world *world = *state;
+    atomic_store(&world->nodes[0].is_mute, true);
+    begin_with(world, 2);
+    for (unsigned n = 0; n < COUNT; n++) {
+        put(&world->nodes[0], n, n);
+        put(&world->nodes[1], COUNT + n, COUNT + n);
+    }
+    wait_for(stat_of(&world->nodes[0]).keys_count == 2 * COUNT); /* it takes */
+    assert_int_equal(stat_of(&world->nodes[0]).offered_count, 0);
+    assert_int_equal(stat_of(&world->nodes[0]).compared_count, 0);
+    atomic_store(&world->nodes[0].is_mute, false);
+    wait_for(all_have(world, 2 * COUNT));
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void) {
@@ -100,6 +115,7 @@ int main(void) {
         IN_WORLD(it_is_refused_once_and_not_asked_for_again),
         IN_WORLD(it_comes_when_it_is_no_longer_deleted),
         IN_WORLD(keys_of_what_is_purged_leave_all_nodes),
+        IN_WORLD(a_node_that_was_away_offers_nothing_before_it_may),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

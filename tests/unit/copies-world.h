@@ -53,6 +53,7 @@ struct node {
     atomic_uint blames_count;   /* of others by this one */
     atomic_uint confirms_count; /* questions for confirmation that it answered */
     atomic_uint given_count;    /* questions for copies, by their keys */
+    atomic_bool is_mute;        /* it may not offer anything yet */
 };
 
 struct world {
@@ -179,6 +180,11 @@ static inline enum err find_surt(void *context, const struct ringkey *key, struc
     return copies_find_surt(node->copies, key, out);
 }
 
+static inline bool may_offer(void *context) {
+    struct node *node = context;
+    return !atomic_load(&node->is_mute);
+}
+
 static inline bool may_copy(void *context, const struct peer *peer) {
     const struct node *node = context;
     return copies_may_copy(node->copies, peer);
@@ -298,6 +304,7 @@ static inline void start(struct node *node) {
         .has_slow_lines = world->has_slow_lines,
         .space_min = node->is_full ? UINT64_MAX : 1,
         .seed = node->index,
+        .may_offer = may_offer,
         .blame = on_blame,
         .context = node,
     };

@@ -335,26 +335,31 @@ static uint64_t rest_us(struct copies *copies) {
     return wait_us;
 }
 
+static const uint64_t MAY_OFFER_US = 500000; /* until it is asked again whether it may offer */
+
 static uint64_t copies_run(void *context) {
     struct copies *copies = context;
     struct copy_plan_task task;
+    bool may_offer = copies->config.may_offer == NULL || copies->config.may_offer(copies->config.context);
     copies_feed(copies);
     look_at_ring(copies);
-    copies_offer_fresh(copies);
+    if (may_offer) {
+        copies_offer_fresh(copies);
+    }
     copies_fetch(copies);
     copies_scrub(copies);
     copies_repair(copies);
     copies_primary_watch_run(copies);
     bool is_busy = copies_wanted_count(copies) >= COPIES_WANTED_BUSY;
     pthread_mutex_lock(&copies->lock);
-    bool has_task =
-        !is_busy && copies->stat.is_fed && copy_plan_next(copies->copy_plan, copies_now_us(copies), &task);
+    bool has_task = may_offer && !is_busy && copies->stat.is_fed &&
+                    copy_plan_next(copies->copy_plan, copies_now_us(copies), &task);
     pthread_mutex_unlock(&copies->lock);
     if (has_task) {
         copies_run_task(copies, &task);
         return 0;
     }
-    return copies_full_sync(copies) ? 0 : rest_us(copies);
+    return copies_full_sync(copies) ? 0 : may_offer ? rest_us(copies) : MAY_OFFER_US;
 }
 
 /* ---- begin and end ---- */

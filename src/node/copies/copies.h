@@ -48,6 +48,7 @@ struct copies_config {
     uint64_t scrub_period_us;       /* (30 days) in which everything is read again once */
     uint64_t seed;                  /* of jitter */
     const struct clock *clock;      /* (clock_system) */
+    bool (*may_offer)(void *context); /* (yes) may others be told what is here? Its thread; asked often */
     void (*blame)(void *context, const struct peer *peer, const char *sentence); /* any thread; (nobody) */
     void (*note)(void *context, const char *sentence); /* for the log; any thread; (nobody) */
     void *context;

@@ -492,6 +492,17 @@ enum err deletions_check(struct deletions *deletions, const uint8_t id[DECREE_ID
     return err;
 }
 
+bool deletions_are_done(struct deletions *deletions) {
+    bool are_done = true;
+    pthread_mutex_lock(&deletions->lock);
+    for (size_t i = 0; i < deletions->list.count && are_done; i++) {
+        const struct deletions_entry *entry = &deletions->list.entries[i];
+        are_done = entry->state.finished_us != 0 || entry->err != ERR_OK;
+    }
+    pthread_mutex_unlock(&deletions->lock);
+    return are_done;
+}
+
 uint64_t deletions_removed_count(struct deletions *deletions, const uint8_t id[DECREE_ID_SIZE]) {
     pthread_mutex_lock(&deletions->lock);
     const struct deletions_entry *entry = deletions_find(&deletions->list, id);

@@ -58,6 +58,9 @@ void deletions_end(struct deletions *deletions);
 enum err deletions_check(struct deletions *deletions, const uint8_t id[DECREE_ID_SIZE], uint64_t version,
                          struct err_detail *detail) MUST_CHECK;
 
+/* Is none of them being applied? */
+bool deletions_are_done(struct deletions *deletions);
+
 /* How many captures have gone by it here. */
 uint64_t deletions_removed_count(struct deletions *deletions, const uint8_t id[DECREE_ID_SIZE]);
 
