@@ -245,6 +245,16 @@ static uint64_t find_quota(const struct data *data) {
     return size;
 }
 
+/* A node takes what is deleted out itself; a ring whose files are damaged keeps nobody from reading. */
+static void load_deletions(const struct data *data) {
+    struct err_detail detail = {0};
+    enum err err = decrees_load_deletions(data->directory, data->instance, &detail);
+    if (err != ERR_OK) {
+        fprintf(data->cli->err, "mnemon: what the ring has deleted is not known: %s\n",
+                err_detail_text(&detail, err));
+    }
+}
+
 static int open_data(struct data *data, struct cli *cli, const char *option, const struct opening *opening) {
     enum data_access access = opening->access;
     *data = (struct data){.cli = cli};
@@ -275,8 +285,10 @@ static int open_data(struct data *data, struct cli *cli, const char *option, con
         return explain(data, cli, config.must_exist, err, &detail);
     }
     bool is_upkeep = access == DATA_MAINTAIN || access == DATA_REBUILD;
-    err = is_upkeep ? ERR_OK : decrees_load_deletions(data->directory, data->instance, &detail);
-    err = err == ERR_OK && access == DATA_READ_RING ? join_ring(data, &detail) : err;
+    if (!is_upkeep) {
+        load_deletions(data);
+    }
+    err = access == DATA_READ_RING ? join_ring(data, &detail) : ERR_OK;
     for (size_t i = 0; i < instance_volumes_count(data->instance) && access != DATA_REBUILD; i++) {
         struct instance_volume volume;
         instance_volume(data->instance, i, &volume);

@@ -132,3 +132,14 @@ def test_a_member_of_a_ring_does_not_pretend(alone, tmp_path):
     key = alone("store", "put", "-", stdin="some words").stdout.split()[0]
     done = alone("store", "rm", key)
     assert done.returncode == 0 and "other nodes bring captures of these documents back" in done.stderr
+
+
+def test_a_ring_whose_files_are_damaged_keeps_nobody_from_reading(alone, tmp_path):
+    fill(alone, tmp_path)
+    assert alone("ring", "create", "films").returncode == 0
+    done = alone("ring", "delete", "http://example.org/private", "--reason", "because")
+    assert done.returncode == 0 and "3 captures have gone from it" in done.stdout, done.stderr
+    (alone.directory / "ring" / "charter").write_bytes(b"nonsense")
+    done = alone("list", "--local", "*")
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 40
+    assert "what the ring has deleted is not known" in done.stderr

@@ -549,6 +549,7 @@ static enum err decrees_load(struct decrees *decrees, const char *directory, str
         if (err == ERR_OK) {
             charter_id(charter, &sha256, ring);
             decrees_set_charter(decrees, charter, ring);
+            decrees->is_reader = true;
             decrees_files_read(decrees);
             decrees_obey_deletions(decrees);
         }

@@ -36,7 +36,7 @@ static void decrees_take_file(struct decrees *decrees, const char *name) {
     enum err err = whole_file_read(path, &text, &detail);
     bool is_read = err == ERR_OK;
     err = is_read ? decrees_add_file(decrees, buf_bytes(&text), &detail) : err;
-    bool is_gone = is_read && (err == ERR_NOT_FOUND || err == ERR_LIMIT);
+    bool is_gone = is_read && !decrees->is_reader && (err == ERR_NOT_FOUND || err == ERR_LIMIT);
     if (is_gone) {
         unlink(path);
     }

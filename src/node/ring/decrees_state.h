@@ -68,6 +68,7 @@ struct decrees {
     bool is_obeyed; /* since the last change */
 
     /* The beat's. */
+    bool is_reader;        /* of a command that only looks: no file is removed */
     struct timespec seen;  /* of the directory */
     bool has_write_failed; /* the last time */
     unsigned again_beats;  /* until they are obeyed again; 0: they need not be */
