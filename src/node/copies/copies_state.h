@@ -41,9 +41,9 @@ enum {
     COPIES_DAMAGED_MAX = 1024,
     COPIES_CREW_COUNT = 4, /* threads that take answers apart, or wait for a large capture */
     COPIES_HANDS_COUNT = COPIES_CREW_COUNT + 1, /* the task repairs by itself */
-    COPIES_CAME_COUNT = 1 << 14, /* keys that are known to have come from others; a power of 2 */
+    COPIES_CAME_COUNT = 1 << 14,    /* keys that are known to have come from others; a power of 2 */
     COPIES_DELETED_COUNT = 1 << 16, /* keys of captures that came and are deleted; a power of 2 */
-    COPIES_SHUNNED_MAX = 192,    /* up to three reasons each */
+    COPIES_SHUNNED_MAX = 192,       /* up to three reasons each */
     COPIES_FOLLOWERS_MAX = 16,
     COPIES_WANTED_BUSY = 1024, /* with more to fetch, nothing else is begun */
     COPIES_ASK_MS = 10000,

@@ -1,11 +1,11 @@
 /*
  * disk_room - makes room on a disk with a quota (store/volume/quota.h), on a thread of its own.
  *
- *      used      what is done
- *      80 %      segments in which a quarter is dead are compacted, if that gives back 1 % of the quota
- *      90 %      in a ring, the node takes fewer virtual nodes: others take its part over, and what it held
- * for it is surplus, which is given up when they have it (copies_release.c) 98.5 %    the node takes no
- * copies (copies_is_full()) 60 %      it takes more virtual nodes again, up to those of its capacity
+ *   -  80 %: segments in which a quarter is dead are compacted, if that gives back 1 % of the quota;
+ *   -  90 %: in a ring, the node takes fewer virtual nodes: others take its part over, and what it held for
+ * it is surplus, which is given up when they have it (copies_release.c);
+ *   -  98.5 %: the node takes no copies (copies_is_full());
+ *   -  below 60 % it takes more virtual nodes again, up to those of its capacity.
  *
  * So the part of the ring that a node has follows from its quota, without anybody comparing disks: a small
  * one fills up earlier and gives up more. After each step it waits until the step can have had an effect.
