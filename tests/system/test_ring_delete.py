@@ -129,6 +129,9 @@ def test_deleted_with_one_holder_away_which_then_returns(node, tmp_path):
     listed_ = nodes[2].run("ring", "deletions")
     assert f"{HOST}/private/*\n" in listed_.stdout and "  reason     asked for by the people in it\n" in listed_.stdout
     assert f" by {nodes[0].key}\n" in listed_.stdout and f"{before[nodes[2].place]} captures removed, in force since 20" in listed_.stdout
+    page = nodes[2].get("/dashboard")
+    assert f"<td>deletion<td class=url>{HOST}/private/*: asked for by the people in it; {before[nodes[2].place]} captures have gone from this node" in page
+    assert "1 deletion" in nodes[2].status()["services"]["sentences"]["decrees"]
     for each in nodes:
         each.stop()
         assert each.run("store", "compact").returncode == 0
