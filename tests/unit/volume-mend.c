@@ -206,22 +206,25 @@ enum { REMOVERS_COUNT = 3 };
 struct remover {
     struct volume_writer *writer;
     const struct capture *capture; /* NULL: stores another one */
+    struct document document;      /* that one */
     pthread_t thread;
     enum err err;
 };
 
 static void *remover_run(void *context) {
     struct remover *remover = context;
-    struct document document = document_of("http://c.example/", 3, 0);
-    remover->err = remover->capture != NULL
-                       ? volume_remove_capture(remover->writer, remover->capture, NULL)
-                       : volume_put(remover->writer, &document, STORE_REGULAR, &(struct stored){0}, NULL);
+    remover->err = remover->capture != NULL ? volume_remove_capture(remover->writer, remover->capture, NULL)
+                                            : volume_put(remover->writer, &remover->document, STORE_REGULAR,
+                                                         &(struct stored){0}, NULL);
     return NULL;
 }
 
 static void remover_start(struct fixture *fixture, struct remover *remover, const struct capture *capture) {
     *remover = (struct remover){.writer = volume_writer_new(fixture->volume), .capture = capture};
     assert_non_null(remover->writer);
+    if (capture == NULL) {
+        remover->document = document_of("http://c.example/", 3, 0);
+    }
     assert_int_equal(pthread_create(&remover->thread, NULL, remover_run, remover), 0);
 }
 

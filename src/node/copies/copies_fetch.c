@@ -511,15 +511,16 @@ static void fetch_ask(struct copies *copies, struct copies_pack *pack) {
         note_came(copies, &pack->question.keys[i]);
     }
     fetch_begin(copies);
-    pack->err = choose_giver(copies, pack);
-    if (pack->err == ERR_OK && pack->question.is_alone) {
+    enum err err = choose_giver(copies, pack);
+    if (err == ERR_OK && pack->question.is_alone) {
         pack->job = (struct pool_job){.run = pack_run_alone, .context = pack};
-        pack->err = pool_try(&copies->crew, &pack->job) ? ERR_OK : ERR_CANCELLED;
-    } else if (pack->err == ERR_OK) {
-        enum err err = pack_put_question(pack);
-        pack->err = err == ERR_OK ? peer_rpc_post(copies->config.peer_rpc, pack_ask, pack) : err;
+        err = pool_try(&copies->crew, &pack->job) ? ERR_OK : ERR_CANCELLED;
+    } else if (err == ERR_OK) {
+        err = pack_put_question(pack);
+        err = err == ERR_OK ? peer_rpc_post(copies->config.peer_rpc, pack_ask, pack) : err;
     }
-    if (pack->err != ERR_OK) {
+    if (err != ERR_OK) { /* else it is with others, and may be gone */
+        pack->err = err;
         pack->answered_us = copies_now_us(copies);
         pack_fail(pack);
         pack_free(pack);

@@ -319,7 +319,10 @@ enum err index_code_read_segment(struct bytes value, struct index_segment *ret_s
     segment.size = wire_read_varint(&reader, UINT64_MAX);
     segment.dead_size = wire_read_varint(&reader, UINT64_MAX);
     segment.records_count = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
-    segment.has_purged = wire_reader_left(&reader) > 0 && wire_read_bool(&reader);
+    segment.has_purged = wire_reader_left(&reader) > 0;
+    if (segment.has_purged && !wire_read_bool(&reader)) {
+        wire_read_fail(&reader, ERR_CORRUPT, "a segment in which nothing was purged says so");
+    }
     enum err err = index_code_finish(&reader);
     if (err == ERR_OK) {
         *ret_segment = segment;
