@@ -1,4 +1,3 @@
-#include <jansson.h>
 #include <string.h>
 #include <unistd.h>
 
