@@ -116,7 +116,7 @@ static const struct option ring_options[] = {
            "create, amend: how many of them fetch it from its origin (1); the others copy it", .min = 1,
            .max = CHARTER_REPLICAS_MAX),
     OPTION(NUMBER, struct ring_options, list_size, "list-size", "N",
-           "create: how many positions after its own a node watches (16); cannot be changed later", .min = 2,
+           "create: how many positions after its own a node watches (8); cannot be changed later", .min = 2,
            .max = CHARTER_LIST_SIZE_MAX),
     OPTION(CHOICE, struct ring_options, mapping, "mapping", "WHAT",
            "create: what decides which nodes keep a document: its url (the default), its host, or its "

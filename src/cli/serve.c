@@ -341,8 +341,8 @@ static const struct option serve_options[] = {
     OPTION(NUMBER, struct serve_options, port, "port", "PORT", "the port of the ring, UDP and TCP (7070)",
            .max = UINT16_MAX),
     OPTION(NUMBER, struct serve_options, capacity, "capacity", "N",
-           "how large a part of the ring this node takes (1): with 2, twice the part of a node with 1",
-           .min = 1, .max = 32),
+           "how many virtual nodes this node runs (1); twice as many are twice the work", .min = 1,
+           .max = 32),
     OPTION(SIZE, struct serve_options, disk, "disk", "SIZE",
            "the quota of disk for the archive, such as 500GB: its volumes on this machine take no more (no "
            "limit)",

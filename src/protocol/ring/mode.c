@@ -54,7 +54,12 @@ static void become_small(struct ring *ring) {
         chord->is_joining = false;
         chord->is_before_open = false;
         chord->before_at_us = STEP_NEVER_US;
-        query_close_vnode(ring, i);
+        query_close(ring, QUERY_SUCCESSOR, i);
+        query_close(ring, QUERY_PREDECESSOR, i);
+        query_close(ring, QUERY_RECTIFY, i);
+        query_close(ring, QUERY_JOIN, i);
+        query_close(ring, QUERY_BEFORE, i);
+        query_close(ring, QUERY_PROBE, i);
     }
 }
 

@@ -22,8 +22,6 @@ enum {
 
 static void fill_defaults(struct ring_config *config) {
     config->vnodes_count = config->vnodes_count == 0 ? 1 : config->vnodes_count;
-    config->vnodes_max =
-        config->vnodes_max < config->vnodes_count ? config->vnodes_count : config->vnodes_max;
     config->list_size = config->list_size == 0 ? RING_LIST_DEFAULT : config->list_size;
     config->copies = config->copies == 0 ? 3 : config->copies;
     config->table_capacity = config->table_capacity == 0 ? 20000 : config->table_capacity;
@@ -36,9 +34,9 @@ static void fill_defaults(struct ring_config *config) {
 }
 
 static uint32_t queries_max(const struct ring_config *config) {
-    uint32_t lookups = config->lookups_max + OWN_LOOKUPS_COUNT + config->vnodes_max;
+    uint32_t lookups = config->lookups_max + OWN_LOOKUPS_COUNT + config->vnodes_count;
     uint32_t of_vnode = 2 + config->list_size + 1; /* a round, the chain, doubts */
-    return config->vnodes_max * of_vnode + lookups * LOOKUP_FLIGHT_MAX + SMALL_NODES_MAX +
+    return config->vnodes_count * of_vnode + lookups * LOOKUP_FLIGHT_MAX + SMALL_NODES_MAX +
            SMALL_CANDIDATES_MAX;
 }
 
@@ -52,23 +50,11 @@ static bool is_needed(const void *context, struct ring_id id) {
     return false;
 }
 
-void ring_name_vnode(struct ring *ring, unsigned vnode) {
-    struct vnode self = {.peer = ring->config.self, .index = (uint8_t)(ring->config.first_index + vnode)};
-    self.id = ring_id_of_node(&ring->sha256, &self.peer.address, self.index);
-    chord_init(&ring->vnodes[vnode], &self);
-}
-
-void ring_name_vnodes(struct ring *ring) {
-    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
-        ring_name_vnode(ring, i);
-    }
-}
-
 static enum err ring_init(struct ring *ring, const struct ring_config *config) {
     ring->config = *config;
     ring->queries_max = queries_max(config);
-    ring->lookups_count = config->lookups_max + OWN_LOOKUPS_COUNT + config->vnodes_max;
-    ring->vnodes = arena_take_array(&ring->arena, config->vnodes_max, sizeof *ring->vnodes);
+    ring->lookups_count = config->lookups_max + OWN_LOOKUPS_COUNT + config->vnodes_count;
+    ring->vnodes = arena_take_array(&ring->arena, config->vnodes_count, sizeof *ring->vnodes);
     ring->lookups = arena_take_array(&ring->arena, ring->lookups_count, sizeof *ring->lookups);
     ring->queries = arena_take_array(&ring->arena, ring->queries_max, sizeof *ring->queries);
     if (ring->arena.is_short) {
@@ -78,12 +64,13 @@ static enum err ring_init(struct ring *ring, const struct ring_config *config) {
     ring->secret = prng_u64(&ring->prng);
     standing_init(&ring->standing, ring->silences, QUERY_SILENCES_MAX, ring->secret);
     taken_init(&ring->taken);
-    balance_init(&ring->balance, config);
     enum err err = table_init(&ring->table, &ring->arena, config->table_capacity, prng_u64(&ring->prng),
                               is_needed, ring);
     err = err != ERR_OK ? err : sha256_init(&ring->sha256);
-    if (err == ERR_OK) {
-        ring_name_vnodes(ring);
+    for (unsigned i = 0; i < config->vnodes_count && err == ERR_OK; i++) {
+        struct vnode self = {.peer = config->self, .index = (uint8_t)(config->first_index + i)};
+        self.id = ring_id_of_node(&ring->sha256, &self.peer.address, self.index);
+        chord_init(&ring->vnodes[i], &self);
     }
     return err;
 }
@@ -112,7 +99,7 @@ void ring_free(struct ring *ring) {
 size_t ring_actions_max(const struct ring_config *given) {
     struct ring_config config = *given;
     fill_defaults(&config);
-    return 2 * (size_t)queries_max(&config) + 6 * (size_t)config.vnodes_max + 16;
+    return 2 * (size_t)queries_max(&config) + 6 * (size_t)config.vnodes_count + 16;
 }
 
 size_t ring_memory_size(const struct ring_config *config) {
@@ -449,8 +436,6 @@ void ring_step(struct ring *ring, const struct event *event, struct outbox *out)
             on_join(ring, event->bytes);
         } else if (event->code == RING_FIND) {
             ring_on_find(ring, event);
-        } else if (event->code == RING_RESIZE) {
-            balance_resize(ring, event->number);
         }
         break;
     case EVENT_WAKE:
@@ -467,7 +452,6 @@ void ring_step(struct ring *ring, const struct event *event, struct outbox *out)
     ring_heal(ring);
     taken_settle(ring);
     small_tick(ring); /* after what may have named somebody to it */
-    balance_tick(ring);
     for (uint32_t i = 0; i < ring->queries_count; i++) {
         outbox_wake_at(out, ring->queries[i].retry.due_us);
     }

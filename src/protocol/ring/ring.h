@@ -39,8 +39,7 @@ enum ring_breakage { RING_WHOLE, RING_BREAK_PADDING };
 /* 0 stands for the default in parentheses. */
 struct ring_config {
     struct peer self;     /* as others reach it */
-    uint8_t vnodes_count; /* (1) virtual nodes; with balance_us: at the most */
-    uint8_t vnodes_max;   /* (vnodes_count) for RING_RESIZE */
+    uint8_t vnodes_count; /* (1) virtual nodes */
     uint8_t first_index;  /* of them; if another node behind our address has one of them: taken.c */
     bool is_first_fixed;  /* then no others are taken instead */
     uint8_t list_size;    /* (8) r, by the charter: the same on all nodes; with 1 no death is survived */
@@ -50,19 +49,15 @@ struct ring_config {
     uint32_t lookups_max;               /* (1,024) at once */
     uint64_t stabilize_us;              /* (10 s) between two rounds at rest; faster after changes */
     uint64_t heal_us;                   /* (120 s) between two questions to remembered places */
-    uint64_t balance_us; /* (never) in a small ring, places are chosen so that each node owns its part
-                            (balance.c); how long a lost node is waited for first */
-    bool is_settled;     /* our places are those of an earlier life: what we hold is there */
-    uint64_t seed;       /* secret: tokens come from it, too */
+    uint64_t seed;                      /* secret: tokens come from it, too */
     enum ring_breakage breakage;
 };
 
 /* EVENT_COMMAND: event.code. Bytes as said, in terms of base/wire.h. */
 enum ring_command {
-    RING_JOIN,   /* bytes: ring_write_contacts(); none: a new ring. While a member: to find lost parts of the
-                    ring */
-    RING_FIND,   /* number: the caller's; bytes: key (16), how many places are wanted (1) */
-    RING_RESIZE, /* number: how many places we want from now on, 1 to vnodes_max; with balance_us only */
+    RING_JOIN, /* bytes: ring_write_contacts(); none: a new ring. While a member: to find lost parts of the
+                  ring */
+    RING_FIND, /* number: the caller's; bytes: key (16), how many places are wanted (1) */
 };
 
 /* ACTION_NOTICE: action.code. A place is written as ring_read_vnode() reads it. */
@@ -77,7 +72,6 @@ enum ring_notice {
     RING_GONE,    /* bytes: our index (1): this place has no arc any more, neither its own nor a held one */
     RING_TAKEN, /* bytes: our index (1), the first that we take instead (1; RING_VIRTUAL_MAX: none, and we do
                    nothing until RING_JOIN), place of the node that has it */
-    RING_MOVED, /* bytes: our first index (1), our number of places (1): chosen by balance.c */
 };
 
 enum err ring_new(const struct ring_config *config, struct ring **ret_ring) MUST_CHECK;
@@ -143,9 +137,6 @@ const struct vnode *ring_successor(const struct ring *ring, uint8_t vnode, uint8
 
 /* Fingers from the farthest; false at the end. *cursor starts at 0. */
 bool ring_next_finger(const struct ring *ring, uint8_t vnode, uint32_t *cursor, struct ring_known *ret_known);
-
-/* Do its places stay as they are, as far as can be told from the table? */
-bool ring_is_settled(const struct ring *ring);
 
 /* All we have heard of, by ID. */
 uint32_t ring_known_count(const struct ring *ring);

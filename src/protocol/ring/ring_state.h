@@ -55,9 +55,6 @@ bool query_open(struct ring *ring, const struct query *query);
 /* The answer is of no interest any more. */
 void query_close(struct ring *ring, enum query_purpose purpose, uint32_t owner);
 
-/* All questions that one of our places has open. */
-void query_close_vnode(struct ring *ring, uint32_t vnode);
-
 /* Is this asked of it already? */
 bool query_is_open(const struct ring *ring, enum query_purpose purpose, const struct vnode *to);
 
@@ -294,12 +291,6 @@ bool small_add(struct ring *ring, const struct small_node *node);
 /* The lists of our places follow from the table. */
 void small_changed(struct ring *ring);
 
-/* Ask all, and so tell them, at once. */
-void small_hurry(struct ring *ring);
-
-/* Have all nodes answered with our table since it changed? */
-bool small_do_agree(const struct ring *ring);
-
 /* What we say of ourselves: status, is_whole and nodes, we first. */
 void small_describe(const struct ring *ring, struct message *message);
 
@@ -389,39 +380,7 @@ bool taken_gives_way(const struct ring *ring, const struct address *to);
 void taken_note(struct ring *ring, uint8_t index, const struct vnode *holder);
 void taken_settle(struct ring *ring);
 
-/* Are two addresses of one host, and share their places? */
-bool taken_is_one_host(const struct address *a, const struct address *b);
-
-/* ---- balance.c ---- */
-
-struct balance {
-    uint8_t wanted; /* places, if there is room for so many */
-    uint8_t first;  /* the plan */
-    uint8_t count;
-    bool is_planned;             /* for the table as it is */
-    bool is_delayed;             /* a node that was lost may come back */
-    bool is_pair;                /* the plan needs another node to move next */
-    uint32_t paired_nodes_count; /* that there were when we last did so */
-    uint64_t move_at_us;
-    uint64_t changed_at_us; /* the table */
-    uint64_t lost_at_us;    /* a node of the table; 0: never */
-    uint64_t joined_at_us;
-};
-
-void balance_init(struct balance *balance, const struct ring_config *config);
-
-/* The table has changed. */
-void balance_unsettle(struct ring *ring, bool is_loss);
-void balance_tick(struct ring *ring);
-
-/* RING_RESIZE. */
-void balance_resize(struct ring *ring, uint64_t vnodes_count);
-
 /* ---- holders.c ---- */
-
-/* Our places, or one of them, have no arc any more: they get others, or end. */
-void holders_withdraw(struct ring *ring);
-void holders_withdraw_one(struct ring *ring, unsigned vnode);
 
 /* Notices of what has changed in this step: RING_ARC, RING_HELD, RING_GONE, RING_MEMBER. */
 void holders_announce(struct ring *ring);
@@ -461,7 +420,6 @@ struct ring {
     struct standing_entry silences[QUERY_SILENCES_MAX];
     struct throttle throttle; /* of notify */
     struct taken taken;
-    struct balance balance;
     uint64_t heal_at_us;
     uint64_t stepped_at_us;
     struct ring_counters counters;
@@ -479,10 +437,6 @@ void ring_send(struct ring *ring, const struct vnode *to, struct message *messag
 
 /* Everything that is known of it came to us unasked or makes no sense. */
 void ring_blame(struct ring *ring, const struct vnode *who, const char *text);
-
-/* Our places, or one of them, begin anew, with the indices of the configuration. */
-void ring_name_vnodes(struct ring *ring);
-void ring_name_vnode(struct ring *ring, unsigned vnode);
 
 /* Enter by hearsay. */
 void ring_heard_of(struct ring *ring, const struct vnode *vnode);
