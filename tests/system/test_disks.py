@@ -155,7 +155,6 @@ def test_a_full_node_gives_up_what_it_imported_when_others_have_it(node, tmp_pat
 
     # By its owner's word it holds on to them, whatever the others have …
     wait_for(lambda: set().union(*(captures_of(each) for each in others)) == everything, describe)
-    wait_for(lambda: "virtual nodes from now on" in full.said, describe)
     assert captures_of(full) == everything
     full.stop()
     full.start()  # … and without it they go
