@@ -202,6 +202,7 @@ static void a_capture_is_removed_once_however_often_it_is_asked(void **state) {
 /* ---- by several at once ---- */
 
 enum { REMOVERS_COUNT = 3 };
+static const size_t ANY = SIZE_MAX; /* the committer may have taken some with the first */
 
 struct remover {
     struct volume_writer *writer;
@@ -241,7 +242,7 @@ static bool has_items(struct volume *volume, size_t count, size_t queued_count) 
     for (const struct volume_item *item = volume->queue_first; item != NULL; item = item->next) {
         queued++;
     }
-    bool has = volume->items_taken_count == count && queued == queued_count;
+    bool has = volume->items_taken_count == count && (queued == queued_count || queued_count == ANY);
     pthread_mutex_unlock(&volume->lock);
     return has;
 }
@@ -257,7 +258,7 @@ static void remove_in_one_group(struct fixture *fixture, const struct capture *c
     for (size_t i = 0; i < REMOVERS_COUNT; i++) {
         remover_start(fixture, &removers[i], capture);
     }
-    await_that(has_items(fixture->volume, 1 + REMOVERS_COUNT, REMOVERS_COUNT));
+    await_that(has_items(fixture->volume, 1 + REMOVERS_COUNT, ANY));
     pthread_mutex_unlock(&fixture->volume->ledger_lock);
     assert_int_equal(remover_join(&first), ERR_OK);
     for (size_t i = 0; i < REMOVERS_COUNT; i++) {
