@@ -16,6 +16,9 @@ const FLAGS = [
   "--disable-component-update", "--disable-sync",
 ];
 
+/* A browser asks for a page's icon last, and gives up if the page is left before the icon is there. */
+const LEFT = /\/static\/icon\.svg\?\w+ net::ERR_ABORTED$/;
+
 /* work(browser), in a browser of its own that is closed whatever happens. */
 export async function withBrowser(work) {
   const browser = await chromium.launch({ executablePath: config.chromium, headless: true, args: FLAGS });
@@ -31,7 +34,10 @@ export async function watched(browser, options = {}) {
   const context = await browser.newContext(options);
   const log = { requests: [], failures: [], bad: [], errors: [], windows: 0 };
   context.on("request", (request) => log.requests.push(request.url()));
-  context.on("requestfailed", (request) => log.failures.push(`${request.url()} ${request.failure()?.errorText}`));
+  context.on("requestfailed", (request) => {
+    const failure = `${request.url()} ${request.failure()?.errorText}`;
+    LEFT.test(failure) || log.failures.push(failure);
+  });
   context.on("response", (response) => response.status() >= 400 && log.bad.push(`${response.status()} ${response.url()}`));
   context.on("console", (message) => message.type() === "error" && log.errors.push(`${message.text()} (${message.location().url})`));
   context.on("weberror", (error) => log.errors.push(String(error.error())));

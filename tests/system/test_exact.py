@@ -215,8 +215,10 @@ def test_the_only_capture_of_a_url_is_found_by_its_type(node):
             assert [line.split(" ")[0] for line in found.text.splitlines()] == ["example,type)/first", "example,type)/second"]
         none = node.get(path + "?" + urllib.parse.urlencode({"url": "type.example/*", "filter": "!mimetype:text/html"}))
         assert none.text == ""
-    assert "second" in node.get("/cdx?url=type.example/*&filter=mimetype:warc/revisit").text
-    assert "second" not in node.get("/cdx?url=type.example/*&filter=!mimetype:warc/revisit").text
+    marked, others = (set(re.findall(r"type\)/(\w+)", node.get(f"/cdx?url=type.example/*&filter={only}").text))
+                      for only in ("mimetype:warc/revisit", "!mimetype:warc/revisit"))
+    # Records that state no digest are imported side by side: either may come first, the other is its duplicate.
+    assert (len(marked), marked | others) == (1, {"first", "second"}) and not marked & others
 
 
 # ---- methods ----
