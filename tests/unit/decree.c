@@ -610,7 +610,8 @@ static void old_decrees_are_renewed_by_their_author(void **state) {
     drop(fixture);
 }
 
-static uint64_t confirmed_count(struct decrees *decrees) {
+/* Of the first decree that says it: how many nodes have confirmed it, or there are; UINT64_MAX: none does. */
+static uint64_t said_count(struct decrees *decrees, const char *field) {
     struct buf out;
     struct json json;
     buf_init(&out, 1 << 20);
@@ -619,10 +620,40 @@ static uint64_t confirmed_count(struct decrees *decrees) {
     decrees_put_json(decrees, &json);
     json_close(&json);
     buf_put_byte(&out, '\0');
-    const char *at = strstr((const char *)out.data, "\"confirmed\":");
-    uint64_t count = at != NULL ? strtoull(at + strlen("\"confirmed\":"), NULL, 10) : 0;
+    const char *at = strstr((const char *)out.data, field);
+    uint64_t count = at != NULL ? strtoull(at + strlen(field), NULL, 10) : UINT64_MAX;
     buf_done(&out);
     return count;
+}
+
+static uint64_t confirmed_count(struct decrees *decrees) {
+    return said_count(decrees, "\"confirmed\":");
+}
+
+/* A list of the nodes from before the decree would say "1 of 1" in a ring that has just grown. */
+static void all_are_counted_after_the_decree(void **state) {
+    struct fixture *fixture = make();
+    struct decrees_receipt receipt;
+    struct decrees_config config = {.directory = *state};
+    struct decrees *decrees = decrees_new(&config);
+    struct peer nodes[2] = {{.address = address_ipv4(127, 0, 0, 1, 1)},
+                            {.address = address_ipv4(127, 0, 0, 2, 1)}};
+    memcpy(nodes[0].key, fixture->founder.key, PEER_KEY_SIZE);
+    memcpy(nodes[1].key, fixture->member.key, PEER_KEY_SIZE);
+    decrees_set_self(decrees, &fixture->founder);
+    decrees_set_charter(decrees, &fixture->charter, fixture->ring);
+    decrees_set_nodes(decrees, nodes, 1);
+    assert_int_equal(decrees_publish(*state, &fixture->founder, &fixture->charter, DECREE_RULES,
+                                     BYTES("private"), bytes_of_string(rule), &receipt, NULL),
+                     ERR_OK);
+    decrees_beat(decrees);
+    assert_true(decrees_are_in_force(decrees, receipt.id, receipt.version, NULL));
+    assert_int_equal(said_count(decrees, "\"nodes\":"), UINT64_MAX);
+    decrees_set_nodes(decrees, nodes, 2);
+    assert_int_equal(said_count(decrees, "\"nodes\":"), 2);
+    assert_int_equal(confirmed_count(decrees), 1);
+    decrees_free(decrees);
+    drop(fixture);
 }
 
 static void a_decree_is_confirmed_by_those_that_obey_it(void **state) {
@@ -705,6 +736,7 @@ int main(void) {
         TEST(only_the_founder_lets_jobs_ignore_robots),
         TEST(old_decrees_are_renewed_by_their_author),
         TEST(a_decree_is_confirmed_by_those_that_obey_it),
+        TEST(all_are_counted_after_the_decree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

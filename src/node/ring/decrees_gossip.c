@@ -159,6 +159,7 @@ void decrees_watch(struct decrees *decrees, const struct decrees_entry *entry) {
     }
     memcpy(oldest->id, entry->id, DECREE_ID_SIZE);
     oldest->version = entry->decree.version;
+    decrees->has_nodes = false; /* "all have confirmed" counts those that are there now */
     for (size_t i = 0; i < decrees->nodes_count; i++) {
         decrees->nodes[i].confirmed &= ~(UINT32_C(1) << (oldest - decrees->watches));
         decrees->nodes[i].ask_at_us = 0;

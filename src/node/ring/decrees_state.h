@@ -64,7 +64,7 @@ struct decrees {
     struct decrees_watch watches[DECREES_WATCHED_MAX];
     struct decrees_node *nodes;
     size_t nodes_count;
-    bool has_nodes; /* else nobody has said who the others are */
+    bool has_nodes; /* else nobody has said who the others are since the last decree of this node */
     bool is_obeyed; /* since the last change */
 
     /* The beat's. */
