@@ -6,6 +6,8 @@
 
 #include "base/nearest.h"
 
+enum { NAMES_SIZE_MAX = 1024 };
+
 void cli_note(struct cli *cli, enum err err) {
     cli->unsaid = cli->unsaid == ERR_OK ? err : cli->unsaid;
 }
@@ -60,7 +62,8 @@ int cli_usage(const struct cli *cli, const struct command *command, const char *
     if (command == NULL) {
         fputs("\nTry: mnemon --help\n", cli->err);
     } else {
-        fprintf(cli->err, "\nTry: mnemon %s --help\n", command->name);
+        fprintf(cli->err, "\nTry: mnemon %s %s%s--help\n", command->name,
+                cli->action_name == NULL ? "" : cli->action_name, cli->action_name == NULL ? "" : " ");
     }
     return CLI_USAGE;
 }
@@ -74,6 +77,26 @@ const struct command *cli_find(const struct cli *cli, const char *name) {
     return NULL;
 }
 
+const struct command_action *cli_find_action(const struct command *command, const char *name) {
+    const struct command_action *action = command->actions;
+    for (; action != NULL && action->name != NULL; action++) {
+        if (strcmp(action->name, name) == 0) {
+            return action;
+        }
+    }
+    return NULL;
+}
+
+bool cli_option_is_of(const struct option *option, const struct command_action *action) {
+    struct bytes names = bytes_of_string(option->of != NULL ? option->of : "");
+    struct bytes name;
+    bool is_of = option->of == NULL;
+    while (!is_of && bytes_split(&names, ' ', &name)) {
+        is_of = bytes_equal(name, bytes_of_string(action->name));
+    }
+    return is_of;
+}
+
 int cli_unknown_command(const struct cli *cli, const char *name) {
     struct nearest nearest;
     nearest_init(&nearest, bytes_of_string(name));
@@ -83,4 +106,22 @@ int cli_unknown_command(const struct cli *cli, const char *name) {
     char hint[NEAREST_HINT_SIZE];
     return cli_usage(cli, NULL, "unknown %s \"%s\"%s", name[0] == '-' ? "option" : "command", name,
                      nearest_hint(&nearest, "", hint));
+}
+
+int cli_unknown_action(const struct cli *cli, const struct command *command, const char *name) {
+    struct nearest nearest;
+    struct buf names;
+    nearest_init(&nearest, bytes_of_string(name));
+    buf_init(&names, NAMES_SIZE_MAX);
+    for (const struct command_action *action = command->actions; action->name != NULL; action++) {
+        bool is_last = action[1].name == NULL;
+        buf_put_format(&names, "%s%s", names.size == 0 ? "" : is_last ? " or " : ", ", action->name);
+        nearest_offer(&nearest, action->name);
+    }
+    char hint[NEAREST_HINT_SIZE];
+    nearest_hint(&nearest, "", hint);
+    int status = cli_usage(cli, command, "unknown action \"%s\"%s%s %.*s", name, hint,
+                           hint[0] != '\0' ? " There are" : ":", BYTES_ARG(buf_bytes(&names)));
+    buf_done(&names);
+    return status;
 }

@@ -29,6 +29,7 @@ struct cli {
 
     /* What the command line says beside the options. */
     size_t action; /* index into the command's actions, whose name is not among the arguments any more */
+    const char *action_name; /* NULL: the command has none, or none is chosen yet */
     char **arguments;
     size_t arguments_count;
 
@@ -63,12 +64,12 @@ struct option {
     uint64_t max;
     const char *const *choices; /* ended by NULL */
     const char *help;           /* one sentence without its stop; wrapped by the help page */
+    const char *of;             /* the actions that it is for, such as "create amend"; NULL: all of them */
 };
 
 /*
  * One row of a table of options: `kind` is an option_type without its prefix. The help comes last, and after
- * it
- * `.letter`, `.choices`, `.min` and `.max` if the option has them.
+ * it `.letter`, `.choices`, `.min`, `.max` and `.of` if the option has them.
  */
 #define OPTION(kind, options, field, name_, argument_, ...)                                                  \
     {                                                                                                        \
@@ -79,10 +80,12 @@ struct option {
 /* One of several things that a command can do; its first argument names it. */
 struct command_action {
     const char *name;
+    const char *synopsis; /* what follows the name: "URL…"; may be NULL */
+    const char *summary;  /* for the list of actions: what it does, without a stop */
+    const char *details;  /* paragraphs and examples for its own page; may be NULL */
     size_t arguments_min; /* behind the name */
     size_t arguments_max;
-    const char *needs;  /* is said if there are fewer */
-    const char *excess; /* is said if there are more; NULL: a sentence that fits all */
+    const char *needs; /* is said if there are fewer; NULL: a sentence that fits all */
 };
 
 struct command {
@@ -100,8 +103,12 @@ struct command {
     int (*run)(struct cli *cli, const void *options);
 };
 
-/* The command of that name, or NULL. */
+/* The command of that name, or NULL; and an action of one that has some. */
 const struct command *cli_find(const struct cli *cli, const char *name);
+const struct command_action *cli_find_action(const struct command *command, const char *name);
+
+/* Is the option for that action? */
+bool cli_option_is_of(const struct option *option, const struct command_action *action);
 
 /* To cli->out, and the buffer is done. */
 void cli_write(struct cli *cli, struct buf *out);
@@ -128,7 +135,8 @@ int cli_fail(const struct cli *cli, const char *format, ...) __attribute__((form
 int cli_usage(const struct cli *cli, const struct command *command, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Wrong usage: no such command, and which one was perhaps meant. */
+/* Wrong usage: no such command or action, and which one was perhaps meant. */
 int cli_unknown_command(const struct cli *cli, const char *name);
+int cli_unknown_action(const struct cli *cli, const struct command *command, const char *name);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/value.h"
 #include "cli/help.h"
 
-enum { OPTIONS_SIZE_MAX = 8192, NAMES_SIZE_MAX = 1024 };
+enum { OPTIONS_SIZE_MAX = 8192, OPTIONS_COUNT_MAX = 64 };
 
 const struct command *const commands[] = {
     &archive_command, &job_command,   &serve_command,   &proxy_command, &status_command,     &ring_command,
@@ -26,6 +26,7 @@ struct parse {
     size_t words_count;
     size_t next;
     bool wants_help;
+    bool is_given[OPTIONS_COUNT_MAX]; /* by the order of the command's options */
 };
 
 /* "--name", or "-n". */
@@ -112,6 +113,8 @@ static int parse_option(struct parse *parse, const char *word) {
         }
         value = parse->words[parse->next++];
     }
+    ASSERT(option - parse->command->options < OPTIONS_COUNT_MAX);
+    parse->is_given[option - parse->command->options] = true;
     struct err_detail detail = {0};
     enum err err = set_option(parse->values, option, value == NULL ? "" : value, &detail);
     if (err != ERR_OK) {
@@ -131,6 +134,7 @@ static int parse_words(struct parse *parse, size_t *ret_arguments_count) {
         } else if (!options_ended && word[0] == '-' && word[1] != '\0') {
             int status = parse_option(parse, word);
             if (status != CLI_DONE || parse->wants_help) {
+                *ret_arguments_count = arguments_count;
                 return status;
             }
         } else {
@@ -141,36 +145,55 @@ static int parse_words(struct parse *parse, size_t *ret_arguments_count) {
     return CLI_DONE;
 }
 
-static int unknown_action(const struct cli *cli, const struct command *command, const char *name) {
-    struct buf names;
-    buf_init(&names, NAMES_SIZE_MAX);
-    for (const struct command_action *action = command->actions; action->name != NULL; action++) {
-        bool is_last = action[1].name == NULL;
-        buf_put_format(&names, "%s%s", names.size == 0 ? "" : is_last ? " or " : ", ", action->name);
+/* What an option says and nobody reads would be believed. */
+static int refuse_options_of_others(const struct parse *parse, const struct command_action *action) {
+    const struct option *options = parse->command->options;
+    for (size_t i = 0; options != NULL && options[i].name != NULL; i++) {
+        if (parse->is_given[i] && !cli_option_is_of(&options[i], action)) {
+            char names[HELP_OPTION_OF_SIZE];
+            help_option_of(&options[i], names);
+            return cli_usage(parse->cli, parse->command, "--%s is not for \"%s\", but for %s",
+                             options[i].name, action->name, names);
+        }
     }
-    int status = cli_usage(cli, command, "unknown action \"%s\": %.*s", name, BYTES_ARG(buf_bytes(&names)));
-    buf_done(&names);
-    return status;
+    return CLI_DONE;
 }
 
-static int choose_action(struct cli *cli, const struct command *command) {
-    const struct command_action *action = command->actions;
+static int choose_action(struct cli *cli, const struct parse *parse) {
+    const struct command *command = parse->command;
     const char *name = cli->arguments[0];
-    while (action->name != NULL && strcmp(action->name, name) != 0) {
-        action++;
-    }
-    if (action->name == NULL) {
-        return unknown_action(cli, command, name);
+    const struct command_action *action = cli_find_action(command, name);
+    if (action == NULL) {
+        return cli_unknown_action(cli, command, name);
     }
     cli->action = (size_t)(action - command->actions);
+    cli->action_name = action->name;
     cli->arguments++;
     cli->arguments_count--;
     if (cli->arguments_count < action->arguments_min) {
-        return cli_usage(cli, command, "%s", action->needs);
+        return action->needs != NULL ? cli_usage(cli, command, "%s", action->needs)
+                                     : cli_usage(cli, command, "an argument is missing: mnemon %s %s %s",
+                                                 command->name, name, action->synopsis);
     }
     if (cli->arguments_count > action->arguments_max) {
-        return action->excess != NULL ? cli_usage(cli, command, "%s", action->excess)
-                                      : cli_usage(cli, command, "too many arguments for \"%s\"", name);
+        const char *excess = cli->arguments[action->arguments_max];
+        return action->arguments_max == 0
+                   ? cli_usage(cli, command, "unexpected argument \"%s\": \"%s\" takes none", excess, name)
+                   : cli_usage(cli, command, "unexpected argument \"%s\": mnemon %s %s %s", excess,
+                               command->name, name, action->synopsis);
+    }
+    return refuse_options_of_others(parse, action);
+}
+
+/* The page of the action that was named before the option, else of the command. */
+static int parse_help(const struct parse *parse, size_t arguments_count) {
+    const struct cli *cli = parse->cli;
+    const struct command_action *action =
+        arguments_count > 0 ? cli_find_action(parse->command, parse->words[0]) : NULL;
+    if (action != NULL) {
+        help_put_action(cli->out, parse->command, action);
+    } else {
+        help_put_command(cli->out, parse->command);
     }
     return CLI_DONE;
 }
@@ -194,19 +217,18 @@ static int run_command(struct cli *cli, const struct command *command, char **wo
         return status;
     }
     if (parse.wants_help) {
-        help_put_command(cli->out, command);
-        return CLI_DONE;
+        return parse_help(&parse, arguments_count);
     }
     if (arguments_count < command->arguments_min) {
         return cli_usage(cli, command, "an argument is missing: mnemon %s %s", command->name,
                          command->synopsis);
     }
-    if (arguments_count > command->arguments_max) {
+    if (arguments_count > command->arguments_max && command->actions == NULL) {
         return cli_usage(cli, command, "unexpected argument \"%s\"", words[command->arguments_max]);
     }
     cli->arguments = words;
     cli->arguments_count = arguments_count;
-    status = command->actions != NULL ? choose_action(cli, command) : CLI_DONE;
+    status = command->actions != NULL ? choose_action(cli, &parse) : CLI_DONE;
     return status == CLI_DONE ? command->run(cli, values) : status;
 }
 

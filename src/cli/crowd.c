@@ -17,9 +17,23 @@ struct crowd_options {
 enum { STATUS, LOCATE };
 
 static const struct command_action crowd_actions[] = {
-    [STATUS] = {"status", 0, 0, NULL, "\"status\" takes no arguments"},
-    [LOCATE] = {"locate", 1, 1, "name what to search for: mnemon crowd locate URL",
-                "name what to search for: mnemon crowd locate URL"},
+    [STATUS] =
+        {
+            .name = "status",
+            .summary = "show the neighbours, the searches and the captures passed on",
+            .details = "  mnemon crowd status --json",
+        },
+    [LOCATE] =
+        {
+            .name = "locate",
+            .synopsis = "URL",
+            .summary = "find a capture, fetch it, check it, and pass it on from here too",
+            .details = "  mnemon crowd locate https://example.org/ --since 5m --output page.html\n"
+                       "  mnemon crowd locate --words \"annual report\"",
+            .arguments_min = 1,
+            .arguments_max = 1,
+            .needs = "name what to search for: mnemon crowd locate URL",
+        },
     {0},
 };
 
@@ -131,18 +145,18 @@ static int crowd_run(struct cli *cli, const void *values) {
 
 static const struct option crowd_options[] = {
     OPTION(TEXT, struct crowd_options, data, "data", "DIR", DATA_HELP),
-    OPTION(
-        TEXT, struct crowd_options, at, "at", "TIME",
-        "locate: find the capture closest to this time, 1 to 14 digits such as 20260102030405 (the newest)"),
+    OPTION(TEXT, struct crowd_options, at, "at", "TIME",
+           "find the capture closest to this time, 1 to 14 digits such as 20260102030405 (the newest)",
+           .of = "locate"),
     OPTION(DURATION, struct crowd_options, since_us, "since", "TIME",
-           "locate: accept only captures younger than this, such as 5m",
-           .max = UINT64_C(1000000) * 86400 * 36600),
+           "accept only captures younger than this, such as 5m", .max = UINT64_C(1000000) * 86400 * 36600,
+           .of = "locate"),
     OPTION(FLAG, struct crowd_options, digest, "digest", NULL,
-           "locate: the argument is the SHA-256 digest of the content"),
+           "the argument is the SHA-256 digest of the content", .of = "locate"),
     OPTION(FLAG, struct crowd_options, words, "words", NULL,
-           "locate: the arguments are words that all occur in the title"),
+           "the arguments are words that all occur in the title", .of = "locate"),
     OPTION(TEXT, struct crowd_options, output, "output", "FILE",
-           "locate: write the content to this file; - is standard output"),
+           "write the content to this file; - is standard output", .of = "locate"),
     OPTION(FLAG, struct crowd_options, json, "json", NULL, "print JSON"),
     {0},
 };
@@ -154,8 +168,6 @@ const struct command crowd_command = {
     .details = "Every node of a ring passes on the pages that were read through it. A page in high demand "
                "therefore comes from many nodes, not only from the few that keep it. A running node asks the "
                "crowd by itself if those few are slow or busy.\n\n"
-               "  status       show the neighbours, the searches and the captures passed on\n"
-               "  locate URL   find a capture, fetch it, check it, and pass it on from here too\n\n"
                "  mnemon crowd locate https://example.org/ --since 5m --output page.html\n"
                "  mnemon crowd locate --words \"annual report\"",
     .options = crowd_options,

@@ -6,17 +6,92 @@
 enum { CREATE, CHANGE, JOIN, LEAVE, INVITE, APPROVE, REFUSE, STATUS };
 
 static const struct command_action group_actions[] = {
-    [CREATE] = {"create", 1, 1, "a group needs a name: mnemon group create NAME", NULL},
-    [CHANGE] = {"change", 1, 1, "name the group: mnemon group change NAME --open", NULL},
-    [JOIN] = {"join", 1, 1, "name the group and the address of a member: mnemon group join NAME@HOST", NULL},
-    [LEAVE] = {"leave", 1, 1, "name the group: mnemon group leave NAME", NULL},
-    [INVITE] = {"invite", 1, 1, "name the group: mnemon group invite NAME", NULL},
-    [APPROVE] = {"approve", 2, 2,
-                 "name the group and the node's key: mnemon group approve NAME KEY; \"mnemon group status\" "
-                 "shows which nodes ask",
-                 NULL},
-    [REFUSE] = {"refuse", 2, 2, "name the group and the node's key: mnemon group refuse NAME KEY", NULL},
-    [STATUS] = {"status", 0, 1, NULL, NULL},
+    [CREATE] =
+        {
+            .name = "create",
+            .synopsis = "NAME",
+            .summary = "create a group; the node of this data directory is its founder and first master",
+            .details = "  mnemon group create libraries --open --k 3\n"
+                       "  mnemon serve --address 192.0.2.1",
+            .arguments_min = 1,
+            .arguments_max = 1,
+            .needs = "a group needs a name: mnemon group create NAME",
+        },
+    [CHANGE] =
+        {
+            .name = "change",
+            .synopsis = "NAME",
+            .summary = "change who may join (--open, --approve, --invite), the --generator or --k (founder)",
+            .details = "What no option names stays as it is.\n\n"
+                       "  mnemon group change libraries --approve",
+            .arguments_min = 1,
+            .arguments_max = 1,
+            .needs = "name the group: mnemon group change NAME --open",
+        },
+    [JOIN] =
+        {
+            .name = "join",
+            .synopsis = "NAME@HOST[:PORT]",
+            .summary = "ask any member to be let in",
+            .details =
+                "If the group wants approval, this node waits until \"mnemon group approve\" was said at "
+                "the master.\n\n"
+                "  mnemon group join libraries@192.0.2.1 --token-file token",
+            .arguments_min = 1,
+            .arguments_max = 1,
+            .needs = "name the group and the address of a member: mnemon group join NAME@HOST",
+        },
+    [LEAVE] =
+        {
+            .name = "leave",
+            .synopsis = "NAME",
+            .summary = "leave the group; the others compute a topology without this node",
+            .details = "Collections that this node has a copy of stay here.\n\n"
+                       "  mnemon group leave libraries",
+            .arguments_min = 1,
+            .arguments_max = 1,
+            .needs = "name the group: mnemon group leave NAME",
+        },
+    [INVITE] =
+        {
+            .name = "invite",
+            .synopsis = "NAME",
+            .summary = "print a token that lets a node in (founder)",
+            .details = "  mnemon group invite libraries --expires '1 d' > token",
+            .arguments_min = 1,
+            .arguments_max = 1,
+            .needs = "name the group: mnemon group invite NAME",
+        },
+    [APPROVE] =
+        {
+            .name = "approve",
+            .synopsis = "NAME KEY",
+            .summary = "let in a node that asked (master)",
+            .details = "\"mnemon group status\" shows which nodes ask.\n\n"
+                       "  mnemon group approve libraries KEY",
+            .arguments_min = 2,
+            .arguments_max = 2,
+            .needs = "name the group and the node's key: mnemon group approve NAME KEY; \"mnemon group "
+                     "status\" shows which nodes ask",
+        },
+    [REFUSE] =
+        {
+            .name = "refuse",
+            .synopsis = "NAME KEY",
+            .summary = "keep a node out or remove it, even if it came with a token (master)",
+            .details = "  mnemon group refuse libraries KEY",
+            .arguments_min = 2,
+            .arguments_max = 2,
+            .needs = "name the group and the node's key: mnemon group refuse NAME KEY",
+        },
+    [STATUS] =
+        {
+            .name = "status",
+            .synopsis = "[NAME]",
+            .summary = "show the members, the topology and its cost, the master, and nodes that ask",
+            .details = "  mnemon group status libraries --svg topology.svg",
+            .arguments_max = 1,
+        },
     {0},
 };
 
@@ -52,32 +127,35 @@ static const struct group_options group_defaults = {.expires_us = UINT64_MAX,
 
 static const struct option group_options[] = {
     OPTION(TEXT, struct group_options, data, "data", "DIR", DATA_HELP),
-    OPTION(FLAG, struct group_options, open, "open", NULL, "create, change: any node may join"),
+    OPTION(FLAG, struct group_options, open, "open", NULL, "any node may join", .of = "create change"),
     OPTION(FLAG, struct group_options, approve, "approve", NULL,
-           "create, change: a node that wants to join waits for \"mnemon group approve\" at the master (the "
-           "default)"),
-    OPTION(FLAG, struct group_options, invite, "invite", NULL,
-           "create, change: only nodes with a token may join"),
+           "a node that wants to join waits for \"mnemon group approve\" at the master (the "
+           "default)",
+           .of = "create change"),
+    OPTION(FLAG, struct group_options, invite, "invite", NULL, "only nodes with a token may join",
+           .of = "create change"),
     OPTION(CHOICE, struct group_options, generator, "generator", "WHICH",
-           "create, change: the kind of topology: sparse, which no single failed member or link splits (the "
+           "the kind of topology: sparse, which no single failed member or link splits (the "
            "default), or tree, as in flood-d",
-           .choices = group_files_generators),
+           .choices = group_files_generators, .of = "create change"),
     OPTION(NUMBER, struct group_options, k, "k", "N",
-           "create, change: the topology survives the failure of any K - 1 members (2)", .min = 1,
-           .max = TOPOLOGY_K_MAX),
+           "the topology survives the failure of any K - 1 members (2)", .min = 1, .max = TOPOLOGY_K_MAX,
+           .of = "create change"),
     OPTION(TEXT, struct group_options, token, "token", "TOKEN",
-           "join: the token that \"mnemon group invite\" printed"),
+           "the token that \"mnemon group invite\" printed", .of = "join"),
     OPTION(TEXT, struct group_options, token_file, "token-file", "FILE",
-           "join: read that token from the first line of a file, or of the input for -"),
+           "read that token from the first line of a file, or of the input for -", .of = "join"),
     OPTION(TEXT, struct group_options, key, "for", "KEY",
-           "invite: make a token for the node with this key only; \"mnemon ring status\" on its machine "
-           "shows the key"),
-    OPTION(DURATION, struct group_options, expires_us, "expires", "TIME",
-           "invite: how long the token is valid (7 d)", .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX),
+           "make a token for the node with this key only; \"mnemon ring status\" on its machine "
+           "shows the key",
+           .of = "invite"),
+    OPTION(DURATION, struct group_options, expires_us, "expires", "TIME", "how long the token is valid (7 d)",
+           .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX, .of = "invite"),
     OPTION(TEXT, struct group_options, dot, "dot", "FILE",
-           "status: write the topology for Graphviz to a file, or to standard output where it is \"-\""),
-    OPTION(TEXT, struct group_options, svg, "svg", "FILE", "status: write the topology as a drawing"),
-    OPTION(FLAG, struct group_options, json, "json", NULL, "status: print JSON"),
+           "write the topology for Graphviz to a file, or to standard output where it is \"-\"",
+           .of = "status"),
+    OPTION(TEXT, struct group_options, svg, "svg", "FILE", "write the topology as a drawing", .of = "status"),
+    OPTION(FLAG, struct group_options, json, "json", NULL, "print JSON", .of = "status"),
     {0},
 };
 
@@ -90,17 +168,6 @@ const struct command group_command = {
         "topology and repair it by themselves. A group needs no ring. A node may be in several groups and "
         "then passes collections on between them. A running node notices changes made here within a "
         "second.\n\n"
-        "  create NAME            create a group; the node of this data directory is its founder and first "
-        "master\n"
-        "  change NAME            change who may join (--open, --approve, --invite), the --generator or --k "
-        "(founder)\n"
-        "  join NAME@HOST[:PORT]  ask any member to be let in\n"
-        "  leave NAME             leave the group; the others compute a topology without this node\n"
-        "  invite NAME            print a token that lets a node in (founder)\n"
-        "  approve NAME KEY       let in a node that asked (master)\n"
-        "  refuse NAME KEY        keep a node out or remove it, even if it came with a token (master)\n"
-        "  status [NAME]          show the members, the topology and its cost, the master, and nodes that "
-        "ask\n\n"
         "  mnemon group create libraries --open && mnemon serve --address 192.0.2.1\n"
         "  mnemon group join libraries@192.0.2.1 && mnemon serve --address 192.0.2.2",
     .options = group_options,

@@ -5,16 +5,25 @@
 #include "base/utf8.h"
 #include "version.h"
 
-enum { PAGE_WIDTH = 80 };
+enum { PAGE_WIDTH = 80, HEADING_WIDTH = 24, OPTION_SENTENCE_SIZE = 640 };
 
 static const char about[] = "mnemon - a peer-to-peer web archive";
+
+/* A character of several bytes takes one column. */
+static size_t columns_of(struct bytes text) {
+    size_t count = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        count += (text.data[i] & 0xc0) != 0x80;
+    }
+    return count;
+}
 
 /* Print words with line breaks; column says where the cursor is, indent where new lines begin. */
 static void put_wrapped(FILE *out, struct bytes text, size_t column, size_t indent) {
     struct bytes word;
     bool is_first = true;
     while (bytes_split(&text, ' ', &word)) {
-        if (!is_first && column + 1 + word.size > PAGE_WIDTH) {
+        if (!is_first && column + 1 + columns_of(word) > PAGE_WIDTH) {
             fprintf(out, "\n%*s", (int)indent, "");
             column = indent;
         } else if (!is_first) {
@@ -22,7 +31,7 @@ static void put_wrapped(FILE *out, struct bytes text, size_t column, size_t inde
             column++;
         }
         fprintf(out, "%.*s", BYTES_ARG(word));
-        column += word.size;
+        column += columns_of(word);
         is_first = false;
     }
     fputc('\n', out);
@@ -76,12 +85,77 @@ static void option_heading(const struct option *option, char out[80]) {
              has_argument ? option->argument : "");
 }
 
-/* The help with the choices behind it, if there are some. */
-static void option_sentence(const struct option *option, char out[512]) {
-    size_t size = (size_t)snprintf(out, 512, "%s", option->help);
-    for (size_t i = 0; option->choices != NULL && option->choices[i] != NULL && size < 512; i++) {
-        size += (size_t)snprintf(out + size, 512 - size, "%s%s", i == 0 ? ": " : ", ", option->choices[i]);
+void help_option_of(const struct option *option, char out[HELP_OPTION_OF_SIZE]) {
+    struct bytes names = bytes_of_string(option->of != NULL ? option->of : "");
+    struct bytes name;
+    size_t size = 0;
+    out[0] = '\0';
+    while (bytes_split(&names, ' ', &name) && size < HELP_OPTION_OF_SIZE) {
+        size += (size_t)snprintf(out + size, HELP_OPTION_OF_SIZE - size, "%s%.*s", size == 0 ? "" : ", ",
+                                 BYTES_ARG(name));
     }
+}
+
+/* The help, for which actions it is, and the choices, if there are some. */
+static void option_sentence(const struct option *option, bool has_actions, char out[OPTION_SENTENCE_SIZE]) {
+    char names[HELP_OPTION_OF_SIZE] = "";
+    if (has_actions) {
+        help_option_of(option, names);
+    }
+    size_t size = (size_t)snprintf(out, OPTION_SENTENCE_SIZE, "%s%s%s", names, names[0] != '\0' ? ": " : "",
+                                   option->help);
+    for (size_t i = 0; option->choices != NULL && option->choices[i] != NULL && size < OPTION_SENTENCE_SIZE;
+         i++) {
+        size += (size_t)snprintf(out + size, OPTION_SENTENCE_SIZE - size, "%s%s", i == 0 ? ": " : ", ",
+                                 option->choices[i]);
+    }
+}
+
+static void put_option(FILE *out, const struct option *option, bool has_actions) {
+    char heading[80];
+    char sentence[OPTION_SENTENCE_SIZE];
+    option_heading(option, heading);
+    option_sentence(option, has_actions, sentence);
+    fprintf(out, "  %-*s", HEADING_WIDTH - 2, heading);
+    if (strlen(heading) > HEADING_WIDTH - 4) {
+        fprintf(out, "\n%*s", HEADING_WIDTH, "");
+    }
+    put_wrapped(out, bytes_of_string(sentence), HEADING_WIDTH, HEADING_WIDTH);
+}
+
+static void put_help_option(FILE *out) {
+    fprintf(out, "  %-*s%s\n", HEADING_WIDTH - 2, "-h, --help", "show this page");
+}
+
+static size_t action_heading(const struct command_action *action, char out[80]) {
+    bool has_synopsis = action->synopsis != NULL;
+    snprintf(out, 80, "%s%s%s", action->name, has_synopsis ? " " : "", has_synopsis ? action->synopsis : "");
+    return columns_of(bytes_of_string(out));
+}
+
+static void put_actions(FILE *out, const struct command *command) {
+    char heading[80];
+    size_t width = 0;
+    for (const struct command_action *action = command->actions; action->name != NULL; action++) {
+        size_t needed = action_heading(action, heading);
+        width = needed > width ? needed : width;
+    }
+    fputs("\nActions:\n", out);
+    for (const struct command_action *action = command->actions; action->name != NULL; action++) {
+        size_t taken = action_heading(action, heading);
+        fprintf(out, "  %s%*s", heading, (int)(width - taken + 2), "");
+        put_wrapped(out, bytes_of_string(action->summary), width + 4, width + 4);
+    }
+    fprintf(out, "\nRun \"mnemon %s ACTION --help\" for the help of an action.\n", command->name);
+}
+
+/* A table may serve several commands. */
+static bool is_option_of(const struct option *option, const struct command *command) {
+    const struct command_action *action = command->actions;
+    while (action != NULL && action->name != NULL && !cli_option_is_of(option, action)) {
+        action++;
+    }
+    return action == NULL || action->name != NULL;
 }
 
 void help_put_command(FILE *out, const struct command *command) {
@@ -91,20 +165,36 @@ void help_put_command(FILE *out, const struct command *command) {
         fputc('\n', out);
         put_paragraphs(out, command->details);
     }
-    fputs("\nOptions:\n", out);
-    enum { HEADING_WIDTH = 24 };
-    for (const struct option *option = command->options; option != NULL && option->name != NULL; option++) {
-        char heading[80];
-        char sentence[512];
-        option_heading(option, heading);
-        option_sentence(option, sentence);
-        fprintf(out, "  %-*s", HEADING_WIDTH - 2, heading);
-        if (strlen(heading) >= HEADING_WIDTH - 2) {
-            fprintf(out, "\n%*s", HEADING_WIDTH, "");
-        }
-        put_wrapped(out, bytes_of_string(sentence), HEADING_WIDTH, HEADING_WIDTH);
+    if (command->actions != NULL) {
+        put_actions(out, command);
     }
-    fprintf(out, "  %-*s%s\n", HEADING_WIDTH - 2, "-h, --help", "show this page");
+    fputs("\nOptions:\n", out);
+    for (const struct option *option = command->options; option != NULL && option->name != NULL; option++) {
+        if (is_option_of(option, command)) {
+            put_option(out, option, command->actions != NULL);
+        }
+    }
+    put_help_option(out);
+}
+
+void help_put_action(FILE *out, const struct command *command, const struct command_action *action) {
+    char heading[80];
+    char summary[OPTION_SENTENCE_SIZE];
+    action_heading(action, heading);
+    snprintf(summary, sizeof summary, "mnemon %s %s - %s", command->name, action->name, action->summary);
+    put_wrapped(out, bytes_of_string(summary), 0, 0);
+    fprintf(out, "\nUsage: mnemon %s %s [OPTION…]\n", command->name, heading);
+    if (action->details != NULL) {
+        fputc('\n', out);
+        put_paragraphs(out, action->details);
+    }
+    fputs("\nOptions:\n", out);
+    for (const struct option *option = command->options; option != NULL && option->name != NULL; option++) {
+        if (cli_option_is_of(option, action)) {
+            put_option(out, option, false);
+        }
+    }
+    put_help_option(out);
 }
 
 /*
@@ -139,9 +229,23 @@ static void put_roff_paragraphs(FILE *out, const char *details) {
         char text[1024];
         snprintf(text, sizeof text, "%.*s", BYTES_ARG(line));
         bool is_example = text[0] == ' ';
-        fputs(line.size == 0 ? ".PP" : is_example ? ".nf\n" : "", out);
+        fputs(line.size == 0 ? ".sp" : is_example ? ".nf\n" : "", out);
         put_roff(out, text);
         fputs(is_example ? "\n.fi\n" : "\n", out);
+    }
+}
+
+static void put_roff_action(FILE *out, const struct command_action *action) {
+    char heading[80];
+    action_heading(action, heading);
+    fputs(".TP\n.B ", out);
+    put_roff(out, heading);
+    fputc('\n', out);
+    put_roff(out, action->summary);
+    fputs(".\n", out);
+    if (action->details != NULL) {
+        fputs(".IP\n", out);
+        put_roff_paragraphs(out, action->details);
     }
 }
 
@@ -157,11 +261,18 @@ static void put_roff_command(FILE *out, const struct command *command) {
         fputs(".PP\n", out);
         put_roff_paragraphs(out, command->details);
     }
+    for (const struct command_action *action = command->actions; action != NULL && action->name != NULL;
+         action++) {
+        put_roff_action(out, action);
+    }
     for (const struct option *option = command->options; option != NULL && option->name != NULL; option++) {
         char heading[80];
-        char sentence[512];
+        char sentence[OPTION_SENTENCE_SIZE];
+        if (!is_option_of(option, command)) {
+            continue;
+        }
         option_heading(option, heading);
-        option_sentence(option, sentence);
+        option_sentence(option, command->actions != NULL, sentence);
         fputs(".TP\n.B ", out);
         put_roff(out, heading);
         fputc('\n', out);
@@ -198,6 +309,25 @@ static void put_man_page(FILE *out, const struct command *const *commands) {
     fputs(".SH SEE ALSO\n.BR wget (1),\n.BR curl (1)\n", out);
 }
 
+static void put_bash_option(FILE *out, const struct option *option, bool is_offered) {
+    if (is_offered) {
+        fprintf(out, " --%s", option->name);
+    }
+}
+
+/* Behind an action only its own options are offered. */
+static void put_bash_actions(FILE *out, const struct command *command) {
+    const struct command_action *action = command->actions;
+    for (; action != NULL && action->name != NULL; action++) {
+        fprintf(out, "        \"%s \"*\" %s\") words=\"--help", command->name, action->name);
+        for (const struct option *option = command->options; option != NULL && option->name != NULL;
+             option++) {
+            put_bash_option(out, option, cli_option_is_of(option, action));
+        }
+        fputs("\" ;;\n", out);
+    }
+}
+
 /*
  * Completion words are generated whole: the shell function only looks up a list by the command's name, so
  * pressing Tab starts no program.
@@ -205,29 +335,32 @@ static void put_man_page(FILE *out, const struct command *const *commands) {
 static void put_bash_completion(FILE *out, const struct command *const *commands) {
     fputs("# bash completion for mnemon; made by: mnemon completion bash\n"
           "_mnemon() {\n"
-          "    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+          "    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} "
+          "action=${COMP_WORDS[2]} words=\n"
+          "    [ \"$COMP_CWORD\" -gt 2 ] || action=\n"
           "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
           "        words=\"--help --version",
           out);
     for (const struct command *const *command = commands; *command != NULL; command++) {
         fprintf(out, " %s", (*command)->name);
     }
-    fputs("\"\n    else\n        case \"${COMP_WORDS[1]} $previous\" in\n", out);
+    fputs("\"\n    else\n        case \"${COMP_WORDS[1]} $previous $action\" in\n", out);
     for (const struct command *const *command = commands; *command != NULL; command++) {
         const struct option *option = (*command)->options;
         for (; option != NULL && option->name != NULL; option++) {
             if (option->choices == NULL) {
                 continue;
             }
-            fprintf(out, "        \"%s --%s\") words=\"", (*command)->name, option->name);
+            fprintf(out, "        \"%s --%s \"*) words=\"", (*command)->name, option->name);
             for (size_t i = 0; option->choices[i] != NULL; i++) {
                 fprintf(out, "%s%s", i == 0 ? "" : " ", option->choices[i]);
             }
             fputs("\" ;;\n", out);
         }
+        put_bash_actions(out, *command);
         fprintf(out, "        \"%s \"*) words=\"--help", (*command)->name);
         for (option = (*command)->options; option != NULL && option->name != NULL; option++) {
-            fprintf(out, " --%s", option->name);
+            put_bash_option(out, option, is_option_of(option, *command));
         }
         const struct command_action *action = (*command)->actions;
         for (; action != NULL && action->name != NULL; action++) {
@@ -264,8 +397,18 @@ static int help_run(struct cli *cli, const void *values) {
     if (command == NULL) {
         return cli_unknown_command(cli, cli->arguments[0]);
     }
-    help_put_command(cli->out, command);
-    return CLI_DONE;
+    if (cli->arguments_count == 1) {
+        help_put_command(cli->out, command);
+        return CLI_DONE;
+    }
+    const struct command_action *action = cli_find_action(command, cli->arguments[1]);
+    if (action != NULL) {
+        help_put_action(cli->out, command, action);
+        return CLI_DONE;
+    }
+    return command->actions != NULL
+               ? cli_unknown_action(cli, command, cli->arguments[1])
+               : cli_usage(cli, command, "it has no actions, so there is no \"%s\"", cli->arguments[1]);
 }
 
 static const struct option help_options[] = {
@@ -276,10 +419,10 @@ static const struct option help_options[] = {
 const struct command help_command = {
     .name = "help",
     .summary = "list the commands, or explain one",
-    .synopsis = "[COMMAND]",
+    .synopsis = "[COMMAND [ACTION]]",
     .options = help_options,
     .options_size = sizeof(struct help_options),
-    .arguments_max = 1,
+    .arguments_max = 2,
     .run = help_run,
 };
 

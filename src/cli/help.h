@@ -12,5 +12,11 @@ extern const struct command completion_command;
 
 void help_put_overview(FILE *out, const struct command *const *commands);
 void help_put_command(FILE *out, const struct command *command);
+void help_put_action(FILE *out, const struct command *command, const struct command_action *action);
+
+enum { HELP_OPTION_OF_SIZE = 128 };
+
+/* The actions that an option is for, as people list them: "create, amend". */
+void help_option_of(const struct option *option, char out[HELP_OPTION_OF_SIZE]);
 
 #endif

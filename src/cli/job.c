@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,15 +120,31 @@ static void print_json(struct cli *cli, const char *name, const struct job *job,
     free(text);
 }
 
+/* All of them, if none is named. */
+static bool is_listed(const struct cli *cli, const char *name) {
+    bool is_named = cli->arguments_count == 0;
+    for (size_t i = 0; i < cli->arguments_count && !is_named; i++) {
+        is_named = strcmp(cli->arguments[i], name) == 0;
+    }
+    return is_named;
+}
+
 static int list_jobs(struct cli *cli, const struct data *data, bool is_json) {
     char **names = calloc(JOB_FILES_MAX, sizeof *names);
     char directory[PATH_SIZE_MAX];
     if (names == NULL) {
         return cli_fail(cli, "%s", err_text(ERR_MEMORY));
     }
+    int status = CLI_DONE;
+    for (size_t i = 0; i < cli->arguments_count; i++) {
+        status = find_job(cli, data, cli->arguments[i], directory) == CLI_DONE ? status : CLI_FAILED;
+    }
     snprintf(directory, sizeof directory, "%s/jobs", data->directory);
     size_t count = job_files_names(data->directory, names);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; free(names[i++])) {
+        if (!is_listed(cli, names[i])) {
+            continue;
+        }
         char path[PATH_SIZE_MAX + JOB_NAME_SIZE_MAX + 16];
         struct arena arena;
         struct job job;
@@ -147,10 +164,9 @@ static int list_jobs(struct cli *cli, const struct data *data, bool is_json) {
             json_decref(state);
         }
         arena_done(&arena);
-        free(names[i]);
     }
     free(names);
-    return CLI_DONE;
+    return status;
 }
 
 /* ---- the command ---- */
@@ -160,9 +176,55 @@ enum { ADD, LIST, PAUSE, RESUME, REMOVE };
 #define NAME_JOB "name a job; \"mnemon job list\" lists them"
 
 static const struct command_action job_actions[] = {
-    [ADD] = {"add", 0, SIZE_MAX, NULL, NULL},           [LIST] = {"list", 0, SIZE_MAX, NULL, NULL},
-    [PAUSE] = {"pause", 1, SIZE_MAX, NAME_JOB, NULL},   [RESUME] = {"resume", 1, SIZE_MAX, NAME_JOB, NULL},
-    [REMOVE] = {"remove", 1, SIZE_MAX, NAME_JOB, NULL}, {0},
+    [ADD] =
+        {
+            .name = "add",
+            .synopsis = "URL…",
+            .summary = "archive a site again and again",
+            .details = "With --ring all nodes of the ring share the job: one of them fetches each URL and "
+                       "several keep it.\n\n"
+                       "  mnemon job add https://example.org/ --scope host --period '6 h'",
+            .arguments_max = SIZE_MAX,
+        },
+    [LIST] =
+        {
+            .name = "list",
+            .synopsis = "[NAME…]",
+            .summary = "list the jobs, how many URLs each knows and how many of them wait",
+            .details = "  mnemon job list --json",
+            .arguments_max = SIZE_MAX,
+        },
+    [PAUSE] =
+        {
+            .name = "pause",
+            .synopsis = "NAME…",
+            .summary = "let jobs rest until \"resume\"",
+            .details = "  mnemon job pause example.org-1f3a9c00",
+            .arguments_min = 1,
+            .arguments_max = SIZE_MAX,
+            .needs = NAME_JOB,
+        },
+    [RESUME] =
+        {
+            .name = "resume",
+            .synopsis = "NAME…",
+            .summary = "go on with jobs that were paused, or that \"mnemon archive\" left",
+            .details = "  mnemon job resume example.org-1f3a9c00",
+            .arguments_min = 1,
+            .arguments_max = SIZE_MAX,
+            .needs = NAME_JOB,
+        },
+    [REMOVE] =
+        {
+            .name = "remove",
+            .synopsis = "NAME…",
+            .summary = "forget jobs; what they archived stays",
+            .details = "  mnemon job remove example.org-1f3a9c00",
+            .arguments_min = 1,
+            .arguments_max = SIZE_MAX,
+            .needs = NAME_JOB,
+        },
+    {0},
 };
 
 static int add_job(struct cli *cli, const struct data *data, const struct archive_options *options) {
@@ -204,7 +266,7 @@ static int job_run(struct cli *cli, const void *values) {
     for (size_t i = 0; i < cli->arguments_count && status == CLI_DONE; i++) {
         const char *name = cli->arguments[i];
         if (options->ring) {
-            status = is_removal ? decree_remove_job(cli, &data, name) : CLI_DONE;
+            status = decree_remove_job(cli, &data, name);
             continue;
         }
         status = find_job(cli, &data, name, directory);
@@ -219,7 +281,7 @@ static int job_run(struct cli *cli, const void *values) {
 const struct command job_command = {
     .name = "job",
     .summary = "manage the sites that a node archives again and again",
-    .synopsis = "add|list|pause|resume|remove [URL…|NAME…] [OPTION…]",
+    .synopsis = "ACTION [OPTION…] [ARGUMENT…]",
     .details =
         "A job is a site to archive again and again: in each period (--period, one day by default) all of "
         "its known URLs are due. \"mnemon serve\" runs the jobs of its data directory and notices changes "

@@ -26,10 +26,49 @@ enum { PUBLISH, SUBSCRIBE, UNSUBSCRIBE, STATUS };
 #define NAME_ALONE "name the collection: mnemon mirror unsubscribe COLLECTION"
 
 static const struct command_action mirror_actions[] = {
-    [PUBLISH] = {"publish", 1, 2, NAME_AND_DIRECTORY, NAME_AND_DIRECTORY},
-    [SUBSCRIBE] = {"subscribe", 1, 1, NAME_AND_KEY, NAME_AND_KEY},
-    [UNSUBSCRIBE] = {"unsubscribe", 1, 1, NAME_ALONE, NAME_ALONE},
-    [STATUS] = {"status", 0, 0, NULL, "\"status\" takes no arguments"},
+    [PUBLISH] =
+        {
+            .name = "publish",
+            .synopsis = "COLLECTION [DIR]",
+            .summary = "make a version of the directory's present contents, or with --archive of this node's "
+                       "archive",
+            .details =
+                "Published files are read in place when others fetch them; publish again after "
+                "changing them. Without DIR the directory of the version before is published again.\n\n"
+                "  mnemon mirror publish papers /srv/papers --reader KEY\n"
+                "  mnemon mirror publish our-archive --archive",
+            .arguments_min = 1,
+            .arguments_max = 2,
+            .needs = NAME_AND_DIRECTORY,
+        },
+    [SUBSCRIBE] =
+        {
+            .name = "subscribe",
+            .synopsis = "COLLECTION[@KEY]",
+            .summary = "keep a copy up to date",
+            .details = "Without a publisher's KEY, this node believes the first that offers a collection of "
+                       "that name. The files are in DIR/collections/COLLECTION/current.\n\n"
+                       "  mnemon mirror subscribe papers@KEY --from 192.0.2.1:7070",
+            .arguments_min = 1,
+            .arguments_max = 1,
+            .needs = NAME_AND_KEY,
+        },
+    [UNSUBSCRIBE] =
+        {
+            .name = "unsubscribe",
+            .synopsis = "COLLECTION",
+            .summary = "stop updating it, or stop publishing it; the files stay",
+            .details = "  mnemon mirror unsubscribe papers",
+            .arguments_min = 1,
+            .arguments_max = 1,
+            .needs = NAME_ALONE,
+        },
+    [STATUS] =
+        {
+            .name = "status",
+            .summary = "show which node has which version, and running transfers",
+            .details = "  mnemon mirror status --json",
+        },
     {0},
 };
 
@@ -385,19 +424,22 @@ static int mirror_run(struct cli *cli, const void *values) {
 static const struct option mirror_options[] = {
     OPTION(TEXT, struct mirror_options, data, "data", "DIR", DATA_HELP),
     OPTION(LIST, struct mirror_options, from, "from", "ADDRESS[:PORT]",
-           "subscribe: the address of a node that has the collection or will have it; may be repeated. The "
-           "neighbours in this node's groups are asked anyway"),
+           "the address of a node that has the collection or will have it; may be repeated. The "
+           "neighbours in this node's groups are asked anyway",
+           .of = "subscribe"),
     OPTION(LIST, struct mirror_options, readers, "reader", "KEY",
-           "publish, subscribe: let the node with this key read the collection here, even if it shares no "
-           "group and no ring with this node; may be repeated, and adds to the readers named before"),
+           "let the node with this key read the collection here, even if it shares no "
+           "group and no ring with this node; may be repeated, and adds to the readers named before",
+           .of = "publish subscribe"),
     OPTION(FLAG, struct mirror_options, is_public, "public", NULL,
-           "publish, subscribe: let every node that reaches this one read it"),
+           "let every node that reaches this one read it", .of = "publish subscribe"),
     OPTION(FLAG, struct mirror_options, is_private, "private", NULL,
-           "publish, subscribe: let only members of this node's groups and ring read it (the default; "
-           "revokes --reader and --public)"),
+           "let only members of this node's groups and ring read it (the default; "
+           "revokes --reader and --public)",
+           .of = "publish subscribe"),
     OPTION(FLAG, struct mirror_options, archive, "archive", NULL,
-           "publish: publish this node's archive, its segments and access rules"),
-    OPTION(FLAG, struct mirror_options, json, "json", NULL, "status: print JSON"),
+           "publish this node's archive, its segments and access rules", .of = "publish"),
+    OPTION(FLAG, struct mirror_options, json, "json", NULL, "print JSON", .of = "status"),
     {0},
 };
 
@@ -411,11 +453,6 @@ const struct command mirror_command = {
         "can make a version. A running node notices changes made here within a second. Nodes that share a "
         "group or a ring may read each other's collections. Other subscribers name a node with --from, and "
         "that node lets them in with --reader or --public.\n\n"
-        "  publish COLLECTION [DIR]      make a version of the directory's present contents\n"
-        "  publish COLLECTION --archive  make a version of this node's archive\n"
-        "  subscribe COLLECTION[@KEY]    keep a copy up to date\n"
-        "  unsubscribe COLLECTION        stop updating it, or stop publishing it; the files stay\n"
-        "  status                        show which node has which version, and running transfers\n\n"
         "Published files are read in place when others fetch them; publish again after changing them. "
         "Without a publisher's key, a subscriber believes the first node that offers a collection of that "
         "name. The files of a subscriber are in DIR/collections/COLLECTION/current. A mirrored archive is "

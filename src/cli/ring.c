@@ -8,37 +8,128 @@
 #include "node/transport/ring_files.h"
 #include "node/transport/transport.h"
 
-enum {
-    CREATE,
-    INVITE,
-    STATUS,
-    AMEND,
-    REMOVE,
-    LEAVE,
-    LOOKUP,
-    TAKEDOWN,
-    RESTORE,
-    DELETE,
-    DELETIONS,
-    WAIT,
-};
+enum { CREATE, INVITE, STATUS, WAIT, LOOKUP, AMEND, TAKEDOWN, RESTORE, DELETE, DELETIONS, REMOVE, LEAVE };
 
 #define NAME_URL "name a URL: mnemon ring lookup|takedown|restore URL"
 
 static const struct command_action ring_actions[] = {
-    [CREATE] = {"create", 1, 1, "name the ring: mnemon ring create NAME", NULL},
-    [INVITE] = {"invite", 0, 0, NULL, NULL},
-    [STATUS] = {"status", 0, 0, NULL, NULL},
-    [AMEND] = {"amend", 0, 0, NULL, NULL},
-    [REMOVE] = {"remove", 1, SIZE_MAX, "name a key; \"mnemon ring status\" shows them", NULL},
-    [LEAVE] = {"leave", 0, 0, NULL, NULL},
-    [LOOKUP] = {"lookup", 1, 1, NAME_URL, NULL},
-    [TAKEDOWN] = {"takedown", 1, 1, NAME_URL, NULL},
-    [RESTORE] = {"restore", 1, 1, NAME_URL, NULL},
-    [DELETE] = {"delete", 1, DELETION_TEXT_URLS_MAX, "name a URL: mnemon ring delete URL… --reason TEXT",
-                NULL},
-    [DELETIONS] = {"deletions", 0, 0, NULL, NULL},
-    [WAIT] = {"wait", 0, 0, NULL, NULL},
+    [CREATE] =
+        {
+            .name = "create",
+            .synopsis = "NAME",
+            .summary = "create a ring; the node of this data directory is its founder",
+            .details = "What is said here becomes the charter of the ring, which its founder signs. Without "
+                       "--open only nodes with a token of \"mnemon ring invite\" may join.\n\n"
+                       "  mnemon ring create films --replicas 3 --open\n"
+                       "  mnemon serve --address 192.0.2.1",
+            .arguments_min = 1,
+            .arguments_max = 1,
+            .needs = "name the ring: mnemon ring create NAME",
+        },
+    [INVITE] =
+        {
+            .name = "invite",
+            .summary = "print a token that lets a node in (founder)",
+            .details = "Whoever has the token may join with it until it expires; with --for only the node "
+                       "with that key can use it. \"mnemon ring remove\" withdraws it.\n\n"
+                       "  mnemon ring invite --expires '1 d' > token\n"
+                       "  mnemon serve --address 192.0.2.2 --join 192.0.2.1 --token-file token",
+        },
+    [STATUS] =
+        {
+            .name = "status",
+            .summary = "show the neighbours, this node's share of the web, and how well it is kept",
+            .details =
+                "The numbers are what this node knows. Of copies, they are lower bounds: a copy counts "
+                "once its holder has confirmed it.\n\n"
+                "  mnemon ring status --json",
+        },
+    [WAIT] =
+        {
+            .name = "wait",
+            .synopsis = "--whole",
+            .summary = "wait until all captures of this node have their copies, before the next is stopped",
+            .details = "For scripts that restart or upgrade one node after the other.\n\n"
+                       "  mnemon ring wait --whole --timeout '30 min' && systemctl restart mnemon",
+        },
+    [LOOKUP] =
+        {
+            .name = "lookup",
+            .synopsis = "URL",
+            .summary = "find the node that is responsible for a URL",
+            .details = "It asks the ring as a crawler or reader would, and says in how many hops the answer "
+                       "came.\n\n"
+                       "  mnemon ring lookup https://example.org/ --vnodes 3",
+            .arguments_min = 1,
+            .arguments_max = 1,
+            .needs = NAME_URL,
+        },
+    [AMEND] =
+        {
+            .name = "amend",
+            .summary = "sign a new version of the charter, which then spreads to all nodes (founder)",
+            .details = "What no option names stays as it is.\n\n"
+                       "  mnemon ring amend --replicas 4 --invite",
+        },
+    [TAKEDOWN] =
+        {
+            .name = "takedown",
+            .synopsis = "URL|URL*",
+            .summary = "hide its captures, or everything below it, on all nodes, and say which have not "
+                       "confirmed it (founder)",
+            .details = "Hidden captures are kept and can be shown again: \"mnemon ring restore\". To remove "
+                       "them for good: \"mnemon ring delete\".\n\n"
+                       "  mnemon ring takedown 'https://example.org/private/*'",
+            .arguments_min = 1,
+            .arguments_max = 1,
+            .needs = NAME_URL,
+        },
+    [RESTORE] =
+        {
+            .name = "restore",
+            .synopsis = "URL|URL*",
+            .summary = "show captures that were taken down again (founder)",
+            .details = "  mnemon ring restore 'https://example.org/private/*'",
+            .arguments_min = 1,
+            .arguments_max = 1,
+            .needs = NAME_URL,
+        },
+    [DELETE] =
+        {
+            .name = "delete",
+            .synopsis = "URL…|URL*…",
+            .summary = "remove its captures from all nodes, for good, with --reason (founder)",
+            .details = "They are gone from every list at once; their bytes go with the next \"mnemon store "
+                       "compact\" of each node. Nodes that are away delete them when they return.\n\n"
+                       "  mnemon ring delete 'https://example.org/person/*' --reason 'asked by the person'",
+            .arguments_min = 1,
+            .arguments_max = DELETION_TEXT_URLS_MAX,
+            .needs = "name a URL: mnemon ring delete URL… --reason TEXT",
+        },
+    [DELETIONS] =
+        {
+            .name = "deletions",
+            .summary = "show what was deleted, by whom, when and why, and how many captures went here",
+            .details = "  mnemon ring deletions --json",
+        },
+    [REMOVE] =
+        {
+            .name = "remove",
+            .synopsis = "KEY…",
+            .summary = "refuse members or tokens from now on (founder)",
+            .details = "What they archived stays; their jobs and decrees end.\n\n"
+                       "  mnemon ring remove KEY",
+            .arguments_min = 1,
+            .arguments_max = SIZE_MAX,
+            .needs = "name a key; \"mnemon ring status\" shows them",
+        },
+    [LEAVE] =
+        {
+            .name = "leave",
+            .summary = "leave the ring",
+            .details = "The archive of this node stays. Run \"mnemon ring wait --whole\" before, so that the "
+                       "others have copies of what is here.",
+        },
     {0},
 };
 static const char *const jobs_words[] = {"members", "founder", NULL};
@@ -110,55 +201,59 @@ static const struct ring_options ring_defaults = {
 
 static const struct option ring_options[] = {
     OPTION(TEXT, struct ring_options, data, "data", "DIR", DATA_HELP),
-    OPTION(NUMBER, struct ring_options, replicas, "replicas", "N",
-           "create, amend: how many nodes keep each document (6)", .min = 1, .max = CHARTER_REPLICAS_MAX),
+    OPTION(NUMBER, struct ring_options, replicas, "replicas", "N", "how many nodes keep each document (6)",
+           .min = 1, .max = CHARTER_REPLICAS_MAX, .of = "create amend"),
     OPTION(NUMBER, struct ring_options, witnesses, "witnesses", "N",
-           "create, amend: how many of them fetch it from its origin (1); the others copy it", .min = 1,
-           .max = CHARTER_REPLICAS_MAX),
+           "how many of them fetch it from its origin (1); the others copy it", .min = 1,
+           .max = CHARTER_REPLICAS_MAX, .of = "create amend"),
     OPTION(NUMBER, struct ring_options, list_size, "list-size", "N",
-           "create: how many positions after its own a node watches (8); cannot be changed later", .min = 2,
-           .max = CHARTER_LIST_SIZE_MAX),
+           "how many positions after its own a node watches (8); cannot be changed later", .min = 2,
+           .max = CHARTER_LIST_SIZE_MAX, .of = "create"),
     OPTION(CHOICE, struct ring_options, mapping, "mapping", "WHAT",
-           "create: what decides which nodes keep a document: its url (the default), its host, or its "
+           "what decides which nodes keep a document: its url (the default), its host, or its "
            "section, which is the host and the first part of the path; cannot be changed later",
-           .choices = charter_mappings),
+           .choices = charter_mappings, .of = "create"),
     OPTION(DURATION, struct ring_options, period_us, "period", "TIME",
-           "create, amend: how often everything is crawled (1 d)",
-           .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX),
+           "how often everything is crawled (1 d)", .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX,
+           .of = "create amend"),
     OPTION(LIST, struct ring_options, scope, "scope", "PATTERN",
-           "create, amend: archive only URLs that match, as with \"mnemon archive --include\"; may be "
-           "repeated; \"any\" means all URLs (the default)"),
-    OPTION(FLAG, struct ring_options, open, "open", NULL, "create, amend: any node may join"),
-    OPTION(FLAG, struct ring_options, invited, "invite", NULL,
-           "create, amend: only invited nodes may join (the default)"),
+           "archive only URLs that match, as with \"mnemon archive --include\"; may be "
+           "repeated; \"any\" means all URLs (the default)",
+           .of = "create amend"),
+    OPTION(FLAG, struct ring_options, open, "open", NULL, "any node may join", .of = "create amend"),
+    OPTION(FLAG, struct ring_options, invited, "invite", NULL, "only invited nodes may join (the default)",
+           .of = "create amend"),
     OPTION(CHOICE, struct ring_options, jobs, "jobs", "WHOSE",
-           "create, amend: who may add jobs for the ring: all members (the default) or only its founder",
-           .choices = jobs_words),
+           "who may add jobs for the ring: all members (the default) or only its founder",
+           .choices = jobs_words, .of = "create amend"),
     OPTION(TEXT, struct ring_options, key, "for", "KEY",
-           "invite: make a token for the node with this key only; \"mnemon ring status\" on its machine "
-           "shows the key"),
+           "make a token for the node with this key only; \"mnemon ring status\" on its machine "
+           "shows the key",
+           .of = "invite"),
     OPTION(DURATION, struct ring_options, expires_us, "expires", "TIME",
-           "invite: how long the token is valid (7 d); with --for: how long the membership lasts (for ever)",
-           .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX),
+           "how long the token is valid (7 d); with --for: how long the membership lasts (for ever)",
+           .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX, .of = "invite"),
     OPTION(NUMBER, struct ring_options, vnodes, "vnodes", "N",
-           "lookup: how many virtual nodes to show: the owner of the URL and those after it (1)", .min = 1,
-           .max = TRANSPORT_VNODES_MAX),
+           "how many virtual nodes to show: the owner of the URL and those after it (1)", .min = 1,
+           .max = TRANSPORT_VNODES_MAX, .of = "lookup"),
     OPTION(NUMBER, struct ring_options, vnodes, "places", "N", "the name of --vnodes in version 0.1",
-           .min = 1, .max = TRANSPORT_VNODES_MAX),
+           .min = 1, .max = TRANSPORT_VNODES_MAX, .of = "lookup"),
     OPTION(FLAG, struct ring_options, whole, "whole", NULL,
-           "wait: until every capture that this node keeps, or has for others, has all its copies"),
+           "until every capture that this node keeps, or has for others, has all its copies", .of = "wait"),
     OPTION(DURATION, struct ring_options, timeout_us, "timeout", "TIME",
-           "wait: give up after this time, with exit status 1 (for ever)",
-           .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX),
-    OPTION(FLAG, struct ring_options, quiet, "quiet", NULL, "wait: do not say what is missing meanwhile"),
+           "give up after this time, with exit status 1 (for ever)",
+           .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX, .of = "wait"),
+    OPTION(FLAG, struct ring_options, quiet, "quiet", NULL, "do not say what is missing meanwhile",
+           .of = "wait"),
     OPTION(TEXT, struct ring_options, reason, "reason", "TEXT",
-           "delete: why, in one line; all nodes keep it with the deletion"),
+           "why, in one line; all nodes keep it with the deletion", .of = "delete"),
     OPTION(TEXT, struct ring_options, from, "from", "TIME",
-           "delete: only captures from this time on: 1 to 14 digits, such as 2026 or 20260102030405"),
+           "only captures from this time on: 1 to 14 digits, such as 2026 or 20260102030405", .of = "delete"),
     OPTION(TEXT, struct ring_options, to, "to", "TIME",
-           "delete: only captures up to this time (now); 2026 means the end of that year, but never what is "
-           "captured after now"),
-    OPTION(FLAG, struct ring_options, json, "json", NULL, "status, lookup, deletions: print JSON"),
+           "only captures up to this time (now); 2026 means the end of that year, but never what is "
+           "captured after now",
+           .of = "delete"),
+    OPTION(FLAG, struct ring_options, json, "json", NULL, "print JSON", .of = "status lookup deletions"),
     {0},
 };
 
@@ -170,20 +265,6 @@ const struct command ring_command = {
         "The nodes of a ring find each other and divide the web among themselves, even if nodes fail. "
         "Together they crawl, keep and serve one archive. The rules of a ring are its charter, which its "
         "founder signs.\n\n"
-        "  create NAME   create a ring; the node of this data directory is its founder\n"
-        "  invite        print a token that lets a node in (founder)\n"
-        "  status        show the neighbours, this node's share of the web, and how well it is kept\n"
-        "  wait --whole  wait until all captures of this node have their copies, before the next is stopped\n"
-        "  lookup URL    find the node that is responsible for a URL\n"
-        "  amend         sign a new version of the charter, which then spreads to all nodes (founder)\n"
-        "  takedown URL  hide its captures on all nodes and say which have not confirmed it (founder)\n"
-        "  takedown URL* hide everything below it (founder)\n"
-        "  restore URL   show them again (founder)\n"
-        "  delete URL…   remove its captures from all nodes, for good, with --reason; also of URL* "
-        "(founder)\n"
-        "  deletions     show what was deleted, by whom, when and why, and how many captures went here\n"
-        "  remove KEY…   refuse members or tokens from now on (founder)\n"
-        "  leave         leave the ring\n\n"
         "  mnemon ring create films --open && mnemon serve --address 192.0.2.1\n"
         "  mnemon serve --address 192.0.2.2 --join 192.0.2.1",
     .options = ring_options,

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/nearest.h"
 #include "base/scratch.h"
 #include "base/value.h"
 #include "cli/commands.h"
@@ -404,61 +403,76 @@ static int rm_action(struct cli *cli, const struct store_options *options) {
 
 /* ---- the command ---- */
 
-static const struct action {
-    const char *name;
-    const char *synopsis; /* of its arguments */
-    store_action *run;
-    size_t arguments_min;
-    size_t arguments_max;
-} actions[] = {
-    {"put", "FILE…|-", put_action, 1, SIZE_MAX}, {"get", "KEY", get_action, 1, 1},
-    {"rm", "KEY…", rm_action, 1, SIZE_MAX},      {"stat", "", stat_action, 0, 0},
-    {"verify", "", store_verify, 0, 0},          {"compact", "", store_compact, 0, 0},
-    {"reindex", "", store_reindex, 0, 0},
+enum { PUT, GET, RM, STAT, VERIFY, COMPACT, REINDEX };
+
+static const struct command_action store_actions[] = {
+    [PUT] =
+        {
+            .name = "put",
+            .synopsis = "FILE…|-",
+            .summary = "store files, or standard input, and print a content key for each",
+            .details = "  mnemon store put report.pdf --url https://example.org/report.pdf --type "
+                       "application/pdf",
+            .arguments_min = 1,
+            .arguments_max = SIZE_MAX,
+        },
+    [GET] =
+        {
+            .name = "get",
+            .synopsis = "KEY",
+            .summary = "write a document to standard output",
+            .details = "  mnemon store get KEY --output report.pdf",
+            .arguments_min = 1,
+            .arguments_max = 1,
+        },
+    [RM] =
+        {
+            .name = "rm",
+            .synopsis = "KEY…",
+            .summary = "drop one reference each; a document without references is gone (captures are removed "
+                       "by URL: \"mnemon rm\")",
+            .details = "  mnemon store rm KEY",
+            .arguments_min = 1,
+            .arguments_max = SIZE_MAX,
+        },
+    [STAT] =
+        {
+            .name = "stat",
+            .summary = "show how many documents there are, how much disk they take, and how many lie on two "
+                       "volumes since one of them was down",
+            .details = "  mnemon store stat --json",
+        },
+    [VERIFY] =
+        {
+            .name = "verify",
+            .summary = "read everything again and report damage",
+            .details = "Exit status 1 means that something is damaged. A node of a ring then fetches it from "
+                       "the others.\n\n"
+                       "  mnemon store verify --quiet",
+        },
+    [COMPACT] =
+        {
+            .name = "compact",
+            .summary = "merge documents that lie on two volumes, and free the disk space of removed ones; "
+                       "nothing is left of captures that \"mnemon rm\" or \"mnemon ring delete\" removed",
+            .details = "  mnemon store compact --dead 0",
+        },
+    [REINDEX] =
+        {
+            .name = "reindex",
+            .summary = "rebuild the index from the segments alone; captures of POSTs and other methods that "
+                       "mnemon 0.2 or earlier stored get the keys of today",
+            .details = "  mnemon store reindex",
+        },
+    {0},
 };
 
-enum { ACTIONS_COUNT = sizeof actions / sizeof *actions };
-
-static const struct action *find_action(const char *name) {
-    for (size_t i = 0; i < ACTIONS_COUNT; i++) {
-        if (strcmp(actions[i].name, name) == 0) {
-            return &actions[i];
-        }
-    }
-    return NULL;
-}
-
-static int unknown_action(struct cli *cli, const char *name) {
-    struct nearest nearest;
-    nearest_init(&nearest, bytes_of_string(name));
-    for (size_t i = 0; i < ACTIONS_COUNT; i++) {
-        nearest_offer(&nearest, actions[i].name);
-    }
-    char hint[NEAREST_HINT_SIZE];
-    return cli_usage(cli, &store_command, "there is no action \"%s\"%s", name,
-                     nearest_hint(&nearest, "", hint));
-}
-
 static int store_run(struct cli *cli, const void *values) {
-    const struct action *action = find_action(cli->arguments[0]);
-    if (action == NULL) {
-        return unknown_action(cli, cli->arguments[0]);
-    }
-    cli->arguments++;
-    size_t count = --cli->arguments_count;
-    if (count < action->arguments_min) {
-        return cli_usage(cli, &store_command, "an argument is missing: mnemon store %s %s", action->name,
-                         action->synopsis);
-    }
-    if (count > action->arguments_max) {
-        return cli_usage(cli, &store_command, "unexpected argument \"%s\"",
-                         cli->arguments[action->arguments_max]);
-    }
-    return action->run(cli, values);
-}
-
-static const char *store_word(size_t index) {
-    return index < ACTIONS_COUNT ? actions[index].name : NULL;
+    static store_action *const runs[] = {
+        [PUT] = put_action,      [GET] = get_action,        [RM] = rm_action,          [STAT] = stat_action,
+        [VERIFY] = store_verify, [COMPACT] = store_compact, [REINDEX] = store_reindex,
+    };
+    return runs[cli->action](cli, values);
 }
 
 static const char *const modes[] = {
@@ -473,24 +487,26 @@ static const struct store_options store_defaults = {.dead = 20, .volume = STORE_
 static const struct option store_options[] = {
     OPTION(TEXT, struct store_options, data, "data", "DIR", DATA_HELP),
     OPTION(CHOICE, struct store_options, mode, "mode", "MODE",
-           "put: what counts as a duplicate: equal digest and size, equal bytes, or nothing",
-           .choices = modes),
-    OPTION(TEXT, struct store_options, url, "url", "URL", "put: store it as a capture of this URL, made now"),
-    OPTION(TEXT, struct store_options, type, "type", "MIME",
-           "put: the media type (application/octet-stream)"),
+           "what counts as a duplicate: equal digest and size, equal bytes, or nothing", .choices = modes,
+           .of = "put"),
+    OPTION(TEXT, struct store_options, url, "url", "URL", "store it as a capture of this URL, made now",
+           .of = "put"),
+    OPTION(TEXT, struct store_options, type, "type", "MIME", "the media type (application/octet-stream)",
+           .of = "put"),
     OPTION(NUMBER, struct store_options, volume, "volume", "N",
-           "put: the volume for a new document (chosen by its digest); a duplicate stays in its volume",
-           .max = KEY_VOLUMES_MAX - 1),
+           "the volume for a new document (chosen by its digest); a duplicate stays in its volume",
+           .max = KEY_VOLUMES_MAX - 1, .of = "put"),
     OPTION(TEXT, struct store_options, output, "output", "FILE",
-           "get: write to this file instead of standard output", .letter = 'o'),
+           "write to this file instead of standard output", .letter = 'o', .of = "get"),
     OPTION(NUMBER, struct store_options, dead, "dead", "PERCENT",
-           "compact: rewrite segments of which at least this percentage is dead (20); 0: all with anything "
+           "rewrite segments of which at least this percentage is dead (20); 0: all with anything "
            "dead; "
            "those with deleted captures always",
-           .max = 100),
-    OPTION(FLAG, struct store_options, quiet, "quiet", NULL, "verify, reindex: show no progress",
-           .letter = 'q'),
-    OPTION(FLAG, struct store_options, json, "json", NULL, "put, stat, verify, compact, reindex: print JSON"),
+           .max = 100, .of = "compact"),
+    OPTION(FLAG, struct store_options, quiet, "quiet", NULL, "show no progress", .letter = 'q',
+           .of = "verify reindex"),
+    OPTION(FLAG, struct store_options, json, "json", NULL, "print JSON",
+           .of = "put stat verify compact reindex"),
     {0},
 };
 
@@ -498,26 +514,13 @@ const struct command store_command = {
     .name = "store",
     .summary = "store, read, remove and check documents by content key",
     .synopsis = "ACTION [OPTION…] [ARGUMENT…]",
-    .details =
-        "The content store below the archive: every document is stored once and identified by the "
-        "SHA-256 of its bytes.\n\n"
-        "  put FILE…|-   store files, or standard input, and print a content key for each\n"
-        "  get KEY       write a document to standard output\n"
-        "  rm KEY…       drop one reference each; a document without references is gone (captures are "
-        "removed "
-        "by URL: \"mnemon rm\")\n"
-        "  stat          show how many documents there are, how much disk they take, and how many lie on "
-        "two volumes since one of them was down\n"
-        "  verify        read everything again and report damage\n"
-        "  compact       merge documents that lie on two volumes, and free the disk space of removed "
-        "ones; nothing is left of captures that \"mnemon rm\" or \"mnemon ring delete\" removed\n"
-        "  reindex       rebuild the index from the segments alone; captures of POSTs and "
-        "other methods that mnemon 0.2 or earlier stored get the keys of today",
+    .details = "The content store below the archive: every document is stored once and identified by the "
+               "SHA-256 of its bytes.",
     .options = store_options,
     .options_size = sizeof(struct store_options),
     .defaults = &store_defaults,
     .arguments_min = 1,
     .arguments_max = SIZE_MAX,
-    .word = store_word,
+    .actions = store_actions,
     .run = store_run,
 };

@@ -28,6 +28,43 @@ def test_every_command_explains_itself(mnemon):
         assert all(len(line) <= 80 for line in page.stdout.splitlines()), page.stdout
 
 
+WITH_ACTIONS = ("ring", "group", "mirror", "crowd", "store", "job")
+
+
+def actions_of(mnemon, command):
+    listing = mnemon(command, "--help").stdout.split("\nActions:\n")[1].split("\n\n")[0]
+    return re.findall(r"^  (\S+)", listing, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", WITH_ACTIONS)
+def test_every_action_explains_itself(mnemon, command):
+    actions = actions_of(mnemon, command)
+    assert len(actions) >= 2
+    whole = mnemon(command, "--help").stdout
+    pages = {action: mnemon(command, action, "--help") for action in actions}
+    assert len({page.stdout for page in pages.values()}) == len(actions)
+    for action, page in pages.items():
+        assert page.returncode == 0 and page.stdout.startswith(f"mnemon {command} {action} - "), page
+        assert f"Usage: mnemon {command} {action} " in page.stdout
+        assert f"mnemon {command} " in page.stdout.split("Usage:")[1].split("\n", 1)[1].split("\nOptions:")[0], "an example"
+        assert all(len(line) <= 80 for line in page.stdout.splitlines()), page.stdout
+        assert mnemon("help", command, action).stdout == page.stdout
+    # The page of the command says for which actions an option is; each of them, and no other, has it on its page.
+    options = re.findall(r"^  (?:-\w, )?(--[a-z-]+)[^\n]*?(?:\s{2,}|\n\s+)((?:[a-z]+(?:, [a-z]+)*: )?)", whole.split("\nOptions:\n")[1], re.MULTILINE)
+    for option, of in options:
+        meant = set(of.strip(": ").split(", ")) & set(actions) or set(actions)
+        assert {action for action in actions if f"  {option}" in pages[action].stdout or f", {option}" in pages[action].stdout} == meant, option
+
+
+def test_an_option_of_another_action_is_refused(mnemon, tmp_path):
+    result = mnemon("job", "pause", "some", "--ring", "--data", str(tmp_path))
+    assert (result.returncode, result.stderr) == (
+        2, 'mnemon job: --ring is not for "pause", but for add, remove\nTry: mnemon job pause --help\n')
+    result = mnemon("ring", "creat", "films", "--data", str(tmp_path))
+    assert (result.returncode, result.stderr.split(" There are")[0]) == (2, 'mnemon ring: unknown action "creat"; did you mean create?')
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_no_command_is_wrong_usage_and_shows_the_commands(mnemon):
     result = mnemon()
     assert result.returncode == 2
