@@ -82,7 +82,7 @@ def test_system_tests_are_run_again(runner, tmp_path, capsys):
     file = tmp_path / "test_some.py"
     file.write_text(TESTS + "\ndef test_always():\n    assert False\n")
     total = runner.Tally()
-    runner.count_pytest(total, sys.executable, file, *runner.run_pytest(sys.executable, file))
+    runner.count_pytest(total, sys.executable, file, *runner.run_pytest(sys.executable, file)[:2])
     assert (total.passed, total.failed, len(total.doubts)) == (1, 0, 1)
     runner.run_again(total)
     assert (total.passed, total.failed, total.unsteady) == (3, 1, 0)  # one of the file failed again
@@ -90,7 +90,7 @@ def test_system_tests_are_run_again(runner, tmp_path, capsys):
     for mark in tmp_path.glob("test_some.?"):
         mark.unlink()
     total = runner.Tally()
-    runner.count_pytest(total, sys.executable, file, *runner.run_pytest(sys.executable, file))
+    runner.count_pytest(total, sys.executable, file, *runner.run_pytest(sys.executable, file)[:2])
     runner.run_again(total)
     assert str(total) == "3 passed, 0 failed, 1 unsteady"
     said = capsys.readouterr().out
@@ -101,7 +101,7 @@ def test_what_the_program_asserts_is_no_accident(runner, tmp_path):
     file = tmp_path / "test_some.py"
     file.write_text('def test_dies():\n    raise OSError("ring.c:12: assertion failed: count > 0")\n')
     total = runner.Tally()
-    runner.count_pytest(total, sys.executable, file, *runner.run_pytest(sys.executable, file))
+    runner.count_pytest(total, sys.executable, file, *runner.run_pytest(sys.executable, file)[:2])
     assert str(total) == "0 passed, 1 failed"
 
 
