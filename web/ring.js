@@ -177,7 +177,7 @@
   function row(neighbour) {
     const made = document.createElement("tr");
     const rtt = neighbour.rtt_milliseconds === null ? "" : `${neighbour.rtt_milliseconds.toFixed(2)} ms`;
-    const cells = [["", neighbour.address], ["key", `${neighbour.id.slice(0, 8)}…`], ["", neighbour.role], ["number", rtt]];
+    const cells = [["", neighbour.address], ["", neighbour.version], ["key", `${neighbour.id.slice(0, 8)}…`], ["", neighbour.role], ["number", rtt]];
     for (const [name, content] of cells) {
       const cell = document.createElement("td");
       cell.className = name;

@@ -47,7 +47,7 @@ int ring_lookup(struct cli *cli, const struct data *data, const struct ring_opti
     return status;
 }
 
-enum { LINE_SIZE_MAX = 1 << 20, FINGERS_SHOWN_MAX = 16 };
+enum { LINE_SIZE_MAX = 1 << 20, FINGERS_SHOWN_MAX = 16, NODES_SHOWN_MAX = 100 };
 
 /* ---- of a running node: what /api/v1/ring says ---- */
 
@@ -101,6 +101,24 @@ static void put_peers(struct buf *line, const json_t *ring, const char *name, co
     }
     if (count > shown_max) {
         buf_put_format(line, "  and %zu more\n", count - shown_max);
+    }
+}
+
+/* What each node runs and speaks. A node of version 0.2 does not say. */
+static void put_nodes(struct buf *line, const json_t *ring) {
+    const json_t *nodes = json_object_get(ring, "nodes");
+    size_t count = json_array_size(nodes);
+    if (count == 0) {
+        return;
+    }
+    buf_put_string(line, "\nVersions:\n");
+    for (size_t i = 0; i < count && i < NODES_SHOWN_MAX; i++) {
+        const json_t *node = json_array_get(nodes, i);
+        buf_put_format(line, "  %-24s %s%s\n", ask_text(node, "address"), ask_text(node, "text"),
+                       json_is_true(json_object_get(node, "self")) ? ", this node" : "");
+    }
+    if (count > NODES_SHOWN_MAX) {
+        buf_put_format(line, "  and %zu more\n", count - NODES_SHOWN_MAX);
     }
 }
 
@@ -178,6 +196,7 @@ static void print_ring(struct buf *out, const struct node_file *node, const json
     put_vnodes(out, ring);
     put_peers(out, ring, "neighbours", "Neighbours:", SIZE_MAX);
     put_peers(out, ring, "fingers", "Fingers:", FINGERS_SHOWN_MAX);
+    put_nodes(out, ring);
     put_complaints(out, ring);
 }
 

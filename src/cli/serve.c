@@ -14,6 +14,7 @@
 #include "node/mirror/mirror_driver_rates.h"
 #include "node/node.h"
 #include "node/settings.h"
+#include "version.h"
 
 enum {
     NOT_GIVEN = SERVE_PORT_NOT_GIVEN,
@@ -190,6 +191,7 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
         .settings = settings,
         .ring_join = options->join,
         .ring_token = options->token,
+        .program = MNEMON_VERSION,
         .mirror_limit = &down,
         .mirror_upload_limit = &up,
         .confined = *confined,

@@ -257,6 +257,7 @@ static void take_opened(struct datagram *datagram, const struct address *from,
         take_proof(datagram, from, opened, is_stale);
         return;
     case DATAGRAM_RING:
+    case DATAGRAM_HELLO:
     case DATAGRAM_CHARTER:
     case DATAGRAM_LINKS:
     case DATAGRAM_CROWD:

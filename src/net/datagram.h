@@ -35,6 +35,7 @@ enum datagram_kind {
     DATAGRAM_CHALLENGE = 3, /* contents: a cookie */
     DATAGRAM_PROOF = 4,     /* contents: the cookie that came */
     DATAGRAM_RING = 8,      /* the owner's kinds begin here */
+    DATAGRAM_HELLO = 9,     /* docs/protocol/versions.md */
     DATAGRAM_CHARTER = 10,  /* docs/protocol/charter.md */
     DATAGRAM_LINKS = 11,    /* docs/protocol/links.md */
     DATAGRAM_CROWD = 12,    /* docs/protocol/crowd.md */

@@ -14,6 +14,7 @@
 #include "node/node_file.h"
 #include "node/proxy/proxy.h"
 #include "node/ring_services.h"
+#include "node/versions/dialects.h"
 #include "replay/routes.h"
 #include "replay/survey/survey.h"
 #include "replay/volumes/volume_service.h"
@@ -34,6 +35,7 @@ struct node {
     struct archive *archive;
     struct survey *survey;
     struct search *search;
+    struct dialects *dialects; /* what other nodes speak */
     struct transport *transport;
     struct ring_services *ring_services;
     struct crawl_loop *crawl_loop;
@@ -155,15 +157,35 @@ static void look_at_jobs(void *context) {
     }
 }
 
+/* What this node says that it speaks. */
+static enum err make_dialects(struct node *node) {
+    const struct node_config *config = &node->config;
+    struct dialect own = dialect_of_program;
+    bool is_first_only = config->settings->ring_protocol == SETTINGS_PROTOCOL_FIRST;
+    bool is_hello_only = config->settings->ring_protocol == SETTINGS_PROTOCOL_HELLO;
+    own.highest = is_first_only ? DIALECT_VERSION_FIRST : own.highest;
+    own.lowest = is_hello_only ? DIALECT_VERSION_HELLO : own.lowest;
+    if (config->program != NULL) {
+        snprintf(own.program, sizeof own.program, "%s", config->program);
+    }
+    node->dialects = dialects_new(&own, config->clock);
+    return node->dialects == NULL ? ERR_MEMORY : ERR_OK;
+}
+
 /* Before the archive: the ring is part of what it shows. */
 static enum err make_ring_services(struct node *node) {
     const struct node_config *config = &node->config;
+    enum err err = make_dialects(node);
+    if (err != ERR_OK) {
+        return err;
+    }
     struct ring_services_config ring_services = {
         .directory = config->directory,
         .instance = config->instance,
         .settings = config->settings,
         .limit = config->mirror_limit,
         .upload_limit = config->mirror_upload_limit,
+        .dialects = node->dialects,
         .clock = config->clock,
         .note = node_note,
         .jobs_changed = look_at_jobs,
@@ -183,6 +205,7 @@ static enum err start_ring(struct node *node, struct err_detail *detail) {
         .vnodes_count = (uint8_t)config->settings->ring_capacity,
         .first_vnode = (uint8_t)config->settings->ring_first_place,
         .nameservers = settings_text(config->settings->crawl_nameservers),
+        .dialects = node->dialects,
         .clock = config->clock,
         .note = node_note,
         .changed = hurry,
@@ -441,6 +464,7 @@ static void close_node(struct node *node) {
     if (node->ring_services != NULL) {
         ring_services_free(node->ring_services);
     }
+    dialects_free(node->dialects);
     if (node->access != NULL) {
         access_close(node->access);
     }

@@ -35,6 +35,7 @@ struct node_config {
     struct address ring;             /* as others reach it (node/transport/transport.h, as the next two) */
     const char *ring_join;           /* HOST[:PORT] of somebody in it */
     const char *ring_token;
+    const char *program;                     /* (none) its version, which other nodes are told */
     const struct mirror_limit *mirror_limit; /* (none) node/mirror/mirror_driver.h; outlives the node */
     const struct mirror_limit *mirror_upload_limit; /* likewise */
     struct confine_state confined;                  /* the process, for its status */

@@ -29,6 +29,11 @@ void ring_services_blame(void *context, const struct peer *peer, const char *sen
     transport_blame(ring_services->transport, peer, sentence);
 }
 
+static void services_refuse(void *context, const struct peer *peer, const char *reason) {
+    const struct ring_services *ring_services = context;
+    transport_refuse(ring_services->transport, peer, reason);
+}
+
 /* ---- making ---- */
 
 static void on_jobs(void *context) {
@@ -232,6 +237,8 @@ enum err ring_services_make_peer_rpc(struct ring_services *ring_services, struct
         .admits = admits,
         .serves = serves,
         .meet = meet,
+        .dialects = ring_services->config.dialects,
+        .refuse = services_refuse,
         .blame = ring_services_blame,
         .context = ring_services,
     };

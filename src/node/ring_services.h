@@ -30,6 +30,7 @@
 #include "store/instance/instance.h"
 
 struct crowd_parts;
+struct dialects;
 struct group_driver;
 struct mirror_limit;
 struct transport;
@@ -42,6 +43,7 @@ struct ring_services_config {
     const struct settings *settings;  /* likewise: those of ring, crowd, group and mirror */
     const struct mirror_limit *limit; /* (none) of collections; outlives it, as the next */
     const struct mirror_limit *upload_limit;
+    struct dialects *dialects; /* (none) what other nodes speak; outlives it */
     const struct clock *clock;
     void (*note)(void *context, const char *sentence); /* any thread */
     void (*jobs_changed)(void *context);               /* those on the disk; any thread */

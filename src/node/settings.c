@@ -13,6 +13,7 @@ static const char *const settings_reads[] = {"open", "token", NULL};
 static const char *const settings_parts[] = {"full", "query-only", "tunnel", "mute", NULL};
 static const char *const settings_offers[] = {"read", "kept", NULL};
 static const char *const settings_confines[] = {"no", "yes", "strict", NULL};
+static const char *const settings_protocols[] = {"1-2", "1", "2", NULL};
 const char *const settings_keeps[] = {"arc", "everything", "own", NULL};
 
 /* Name, type, field, default, bounds or choices; docs/formats/config.md says what each means. */
@@ -49,6 +50,7 @@ static const struct config_key settings_keys[] = {
             .max = UINT64_C(86400) * 1000000),
     SETTING("ring.scrub", DURATION, ring_scrub_us, "30 d", .min = 1000000,
             .max = UINT64_C(3650) * 86400 * 1000000),
+    SETTING("ring.protocol", CHOICE, ring_protocol, "1-2", .choices = settings_protocols),
     SETTING("ring.redirect", SWITCH, ring_redirect, "no"),
     SETTING("crowd.enabled", SWITCH, crowd_enabled, "yes"),
     SETTING("crowd.part", CHOICE, crowd_part, "full", .choices = settings_parts),

@@ -8,6 +8,7 @@
 
 enum settings_reads { SETTINGS_READS_OPEN, SETTINGS_READS_TOKEN };
 enum settings_offers { SETTINGS_OFFERS_READ, SETTINGS_OFFERS_KEPT };
+enum settings_protocol { SETTINGS_PROTOCOL_ALL, SETTINGS_PROTOCOL_FIRST, SETTINGS_PROTOCOL_HELLO };
 enum settings_confine { SETTINGS_CONFINE_NO, SETTINGS_CONFINE_YES, SETTINGS_CONFINE_STRICT };
 enum { SETTINGS_PARSERS_MAX = 32 };
 enum settings_keep { SETTINGS_KEEP_ARC, SETTINGS_KEEP_EVERYTHING, SETTINGS_KEEP_OWN, SETTINGS_KEEPS_COUNT };
@@ -27,6 +28,7 @@ struct settings {
     uint64_t ring_grace_us;
     uint64_t ring_compare_us;
     uint64_t ring_scrub_us;
+    uint32_t ring_protocol; /* enum settings_protocol */
     bool ring_redirect;
     bool crowd_enabled;
     uint32_t crowd_part; /* enum crowd_part */

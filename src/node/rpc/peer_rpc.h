@@ -15,6 +15,11 @@
  * per peer and in all, bytes of answers queued, streams, time. A peer that breaks the rules of the frames is
  * cut off and blamed.
  *
+ * The first question on a stream is a hello: what its asker speaks; the answer is what the other does. If
+ * they have no version in common, nothing else is asked or answered. A node that does not know the question
+ * is one of version 1. If this node speaks version 1, too, it does not wait for the answer:
+ * docs/protocol/versions.md.
+ *
  * What readers ask has a rate of its own (reads_rate): above it they are told ERR_BUSY at once, instead of
  * waiting in a queue that grows. A node that was told so leaves that peer alone for a while
  * (peer_rpc_is_busy()).
@@ -30,6 +35,7 @@
 #include "base/clock.h"
 #include "base/peer.h"
 #include "net/identity.h"
+#include "node/versions/dialects.h"
 #include "replay/admin/ring_view.h"
 
 struct peer_rpc;
@@ -61,6 +67,7 @@ enum peer_rpc_service {
     PEER_RPC_ENTRANCE, /* reading: where are your pages for browsers? (public_urls.h) */
     PEER_RPC_IN_FORCE, /* decrees: are these in force at the other node? */
     PEER_RPC_CAPTURES, /* copies: many captures by their keys, as many as fit into an answer */
+    PEER_RPC_HELLO,    /* what the two nodes speak (protocol/ring/dialect.h): answered here, asked first */
     PEER_RPC_SERVICES_COUNT,
 };
 
@@ -90,6 +97,9 @@ struct peer_rpc_config {
     bool (*serves)(void *context, const struct peer *peer, enum peer_rpc_service service);
     /* We are about to connect to the node: it must know us by then. The thread of peer_rpc; may be NULL. */
     void (*meet)(void *context, const struct peer *peer);
+    struct dialects *dialects; /* (nobody is told or asked what it speaks) borrowed */
+    /* There is no version that both speak: likewise. With dialects only. */
+    void (*refuse)(void *context, const struct peer *peer, const char *reason);
     /* What the node did is against the rules: for `mnemon ring status`. Any thread. */
     void (*blame)(void *context, const struct peer *peer, const char *sentence);
     void *context;

@@ -38,9 +38,9 @@ static void line_count(struct peer_rpc *peer_rpc, uint64_t *counter, uint64_t mo
 static void pump(struct peer_rpc_line *line) {
     struct peer_rpc *peer_rpc = line->peer_rpc;
     uint64_t now_us = peer_rpc_now_us(peer_rpc);
-    while (line->is_open && line->output_start < line->output.size &&
-           meter_is_free(&peer_rpc->upload, now_us)) {
-        struct bytes rest = bytes_slice(buf_bytes(&line->output), line->output_start, line->output.size);
+    size_t end = peer_rpc_hello_is_free(line) ? line->output.size : line->hello_end;
+    while (line->is_open && line->output_start < end && meter_is_free(&peer_rpc->upload, now_us)) {
+        struct bytes rest = bytes_slice(buf_bytes(&line->output), line->output_start, end);
         struct bytes chunk = bytes_of(rest.data, rest.size < CHUNK_SIZE ? rest.size : CHUNK_SIZE);
         if (stream_write(line->stream, chunk) != ERR_OK) {
             break; /* line_on_room() goes on */
@@ -51,13 +51,13 @@ static void pump(struct peer_rpc_line *line) {
     }
     if (line->output_start == line->output.size) {
         buf_clear(&line->output);
-        line->output_start = 0;
+        line->output_start = line->hello_end = 0;
     }
 }
 
 /* False: no room in memory, and the line is to be ended. */
-static bool queue(struct peer_rpc_line *line, uint32_t number, enum peer_rpc_form form, uint8_t code,
-                  struct bytes contents) {
+bool peer_rpc_line_queue(struct peer_rpc_line *line, uint32_t number, enum peer_rpc_form form, uint8_t code,
+                         struct bytes contents) {
     uint8_t head[PEER_RPC_HEAD_SIZE];
     struct wire_writer writer;
     if (line->output_start > PEER_RPC_OUTPUT_SIZE_MAX) {
@@ -115,7 +115,7 @@ void peer_rpc_line_end(struct peer_rpc_line *line, enum err err) {
     free(line);
 }
 
-static void line_blame(struct peer_rpc_line *line, const char *sentence) {
+void peer_rpc_line_blame(struct peer_rpc_line *line, const char *sentence) {
     const struct peer_rpc_config *config = &line->peer_rpc->config;
     if (config->blame != NULL) {
         config->blame(config->context, &line->peer, sentence);
@@ -150,8 +150,12 @@ static bool answer_question(struct peer_rpc_line *line, uint32_t number, uint8_t
     const struct peer_rpc_config *config = &peer_rpc->config;
     peer_rpc_handler *handler =
         service < PEER_RPC_SERVICES_COUNT ? peer_rpc->services[service].handler : NULL;
-    if (handler != NULL && config->serves != NULL &&
-        !config->serves(config->context, &line->peer, (enum peer_rpc_service)service)) {
+    if (service == PEER_RPC_HELLO && config->dialects != NULL) {
+        err = peer_rpc_hello_take(line, question, &peer_rpc->answer, &detail);
+    } else if (line->is_refused) {
+        err = err_set(&detail, ERR_UNSUPPORTED, "there is no version of the protocol that both nodes speak");
+    } else if (handler != NULL && config->serves != NULL &&
+               !config->serves(config->context, &line->peer, (enum peer_rpc_service)service)) {
         err = err_set(&detail, ERR_PERMISSION, "this is not for you");
     } else if (handler != NULL) {
         err = handler(peer_rpc->services[service].context, &line->peer, question, &peer_rpc->answer, &detail);
@@ -160,10 +164,10 @@ static bool answer_question(struct peer_rpc_line *line, uint32_t number, uint8_t
     struct ring_view_rpc *stat = &peer_rpc->stat;
     line_count(peer_rpc, err == ERR_OK ? &stat->answers_count : &stat->refused_count, 1);
     if (err == ERR_OK) {
-        return queue(line, number, PEER_RPC_ANSWER, service, buf_bytes(&peer_rpc->answer));
+        return peer_rpc_line_queue(line, number, PEER_RPC_ANSWER, service, buf_bytes(&peer_rpc->answer));
     }
     const char *text = err_detail_text(&detail, err);
-    return queue(line, number, PEER_RPC_FAILURE, (uint8_t)-err, bytes_of_string(text));
+    return peer_rpc_line_queue(line, number, PEER_RPC_FAILURE, (uint8_t)-err, bytes_of_string(text));
 }
 
 /* False: the line is no more. */
@@ -173,6 +177,16 @@ static bool take_message(struct peer_rpc_line *line, struct wire_reader *head, s
     uint8_t form = wire_read_u8(head);
     uint8_t code = wire_read_u8(head);
     line->used_at_us = peer_rpc_now_us(line->peer_rpc);
+    if (form == PEER_RPC_QUESTION && code != PEER_RPC_HELLO && !line->is_settled) {
+        peer_rpc_hello_miss(line);
+    }
+    enum err said = form == PEER_RPC_ANSWER         ? ERR_OK
+                    : code > 0 && code <= -ERR_LAST ? (enum err) - code
+                                                    : ERR_REFUSED;
+    if (form != PEER_RPC_QUESTION && number == line->hello_number && number != 0) {
+        line->hello_number = 0;
+        return peer_rpc_hello_settle(line, said, contents);
+    }
     switch (form) {
     case PEER_RPC_QUESTION:
         if (!answer_question(line, number, code, contents)) {
@@ -180,12 +194,8 @@ static bool take_message(struct peer_rpc_line *line, struct wire_reader *head, s
             return false;
         }
         return true;
-    case PEER_RPC_ANSWER:
-        line_on_answer(line, number, ERR_OK, contents);
-        return true;
     default:
-        line_on_answer(line, number, code > 0 && code <= -ERR_LAST ? (enum err) - code : ERR_REFUSED,
-                       contents);
+        line_on_answer(line, number, said, contents);
         return true;
     }
 }
@@ -235,7 +245,7 @@ static bool take_input(struct peer_rpc_line *line) {
         pump(line);
     }
     if (!is_sound) {
-        line_blame(line, "sent a message over a stream that is none");
+        peer_rpc_line_blame(line, "sent a message over a stream that is none");
         return false;
     }
     buf_consume(&line->input, used);
@@ -365,6 +375,7 @@ enum err peer_rpc_line_connect(struct peer_rpc *peer_rpc, const struct peer *pee
     if (peer_rpc->config.meet != NULL) {
         peer_rpc->config.meet(peer_rpc->config.context, peer);
     }
+    peer_rpc_hello_begin(line);
     enum err err = stream_connect(&config, peer, &events, line, &line->stream);
     if (err != ERR_OK) {
         peer_rpc_line_end(line, err);
@@ -396,11 +407,15 @@ void peer_rpc_line_accept(void *context, struct stream *stream) {
 enum err peer_rpc_line_ask(struct peer_rpc_line *line, enum peer_rpc_service service, struct bytes question,
                            uint64_t deadline_us, peer_rpc_done *done, void *context, uint32_t *ret_number) {
     struct peer_rpc *peer_rpc = line->peer_rpc;
+    if (line->is_refused) {
+        return ERR_UNSUPPORTED;
+    }
     if (line->calls_count >= PEER_RPC_CALLS_MAX) {
         return ERR_BUSY;
     }
     struct peer_rpc_call *call = calloc(1, sizeof *call);
-    if (call == NULL || !queue(line, peer_rpc->numbers + 1, PEER_RPC_QUESTION, (uint8_t)service, question)) {
+    if (call == NULL ||
+        !peer_rpc_line_queue(line, peer_rpc->numbers + 1, PEER_RPC_QUESTION, (uint8_t)service, question)) {
         free(call);
         return ERR_MEMORY;
     }

@@ -1,6 +1,7 @@
 /*
- * peer_rpc_state - one machine in two files, which share struct peer_rpc: peer_rpc_line.c does the streams
- * and the messages on them, peer_rpc.c all that is above one stream. Private to them.
+ * peer_rpc_state - one machine in three files, which share struct peer_rpc: peer_rpc_line.c does the streams
+ * and the messages on them, peer_rpc_hello.c which version is spoken there, peer_rpc.c all that is above one
+ * stream. Private to them.
  */
 #ifndef MNEMON_NODE_RPC_PEER_RPC_STATE_H
 #define MNEMON_NODE_RPC_PEER_RPC_STATE_H
@@ -49,8 +50,12 @@ struct peer_rpc_line {
     struct stream *stream;
     struct peer peer;
     bool is_open;
-    bool is_over;      /* it is being ended */
-    bool is_held_back; /* its input: by the rate, or by answers that the peer does not take */
+    bool is_over;          /* it is being ended */
+    bool is_held_back;     /* its input: by the rate, or by answers that the peer does not take */
+    bool is_settled;       /* it is known what the peer speaks */
+    bool is_refused;       /* nothing that we speak: it is told so, and the line ends */
+    uint32_t hello_number; /* of our hello that waits for its answer; 0: none */
+    size_t hello_end;      /* in the output: what follows waits until it is settled */
     uint64_t used_at_us;
     struct buf input;  /* a message that has not come whole */
     struct buf output; /* from output_start on, not yet given to the stream */
@@ -105,7 +110,24 @@ struct peer_rpc {
 
 uint64_t peer_rpc_now_us(const struct peer_rpc *peer_rpc);
 
+/*
+ * peer_rpc_hello.c. A line to a peer was made: the first thing on it is our hello. The peer's came, and the
+ * answer is to be appended. Our hello was answered; false: the line is no more. A question came before any
+ * hello.
+ */
+void peer_rpc_hello_begin(struct peer_rpc_line *line);
+enum err peer_rpc_hello_take(struct peer_rpc_line *line, struct bytes question, struct buf *answer,
+                             struct err_detail *detail) MUST_CHECK;
+bool peer_rpc_hello_settle(struct peer_rpc_line *line, enum err err, struct bytes answer);
+void peer_rpc_hello_miss(struct peer_rpc_line *line);
+
+/* May what was queued go out? Else only our hello may. */
+bool peer_rpc_hello_is_free(const struct peer_rpc_line *line);
+
 /* peer_rpc_line.c */
+bool peer_rpc_line_queue(struct peer_rpc_line *line, uint32_t number, enum peer_rpc_form form, uint8_t code,
+                         struct bytes contents);
+void peer_rpc_line_blame(struct peer_rpc_line *line, const char *sentence); /* and end it */
 struct peer_rpc_line *peer_rpc_line_find(struct peer_rpc *peer_rpc, const struct peer *peer);
 enum err peer_rpc_line_connect(struct peer_rpc *peer_rpc, const struct peer *peer,
                                struct peer_rpc_line **ret_line) MUST_CHECK;

@@ -77,6 +77,10 @@ static bool has_charter(const struct gate *gate) {
 /* What does not leave, or not arrive, is said again when it is needed. */
 static void gate_say(struct gate *gate, const struct peer *to, struct greeting *greeting) {
     uint8_t memory[GREETING_SIZE_MAX];
+    bool is_refusal = greeting->kind == GREETING_REFUSE;
+    if (!is_refusal && gate->config.speaks != NULL && !gate->config.speaks(gate->config.context, to)) {
+        return;
+    }
     memcpy(greeting->ring, gate->ring, CHARTER_ID_SIZE);
     greeting->version = has_charter(gate) ? gate->charter.version : 0;
     (void)datagram_send(gate->config.datagram, to, DATAGRAM_CHARTER, greeting_write(greeting, memory));
@@ -138,7 +142,7 @@ static void admit(struct gate *gate, const uint8_t key[PEER_KEY_SIZE], const str
 }
 
 /* At most once in a while to each, so that nobody can make us talk. */
-static void gate_refuse(struct gate *gate, const struct peer *to, uint8_t reason) {
+static void gate_refuse_so(struct gate *gate, const struct peer *to, uint8_t reason, const char *sentence) {
     struct acquaintance *stranger = find_or_add(gate, to->key);
     uint64_t now = gate_now_us(gate);
     if (stranger->refused_at_us != 0 && now - stranger->refused_at_us < STRANGER_US) {
@@ -146,10 +150,20 @@ static void gate_refuse(struct gate *gate, const struct peer *to, uint8_t reason
     }
     stranger->refused_at_us = now;
     struct greeting greeting = {.kind = GREETING_REFUSE, .reason = reason};
-    memcpy(greeting.name, gate->charter.name, sizeof greeting.name);
-    gate_say(gate, to, &greeting);
+    if (has_charter(gate)) { /* it has the ring's name */
+        memcpy(greeting.name, gate->charter.name, sizeof greeting.name);
+        gate_say(gate, to, &greeting);
+    }
     gate->stat.refused_count++;
-    complain(gate, &to->address, true, greeting_reason_text(reason));
+    complain(gate, &to->address, true, sentence);
+}
+
+static void gate_refuse(struct gate *gate, const struct peer *to, uint8_t reason) {
+    gate_refuse_so(gate, to, reason, greeting_reason_text(reason));
+}
+
+void gate_refuse_version(struct gate *gate, const struct peer *to, const char *sentence) {
+    gate_refuse_so(gate, to, GREETING_OTHER_VERSION, sentence);
 }
 
 static bool is_muted(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {

@@ -32,6 +32,8 @@ struct gate_config {
                     struct bytes encoded);
     /* A node spoke: its address now has a key. */
     void (*met)(void *context, const struct peer *peer);
+    /* May something be said to this node, in a version that both speak? NULL: always. */
+    bool (*speaks)(void *context, const struct peer *to);
     /* For people: which node was refused by which, and why. */
     void (*complain)(void *context, const char *sentence);
     void *context;
@@ -63,6 +65,9 @@ void gate_introduce(struct gate *gate, const struct peer *to);
 
 /* "This is me, and who are you?" */
 void gate_greet(struct gate *gate, const struct peer *to);
+
+/* Tell the node, and people here, that there is no version of the protocol that both speak. */
+void gate_refuse_version(struct gate *gate, const struct peer *to, const char *sentence);
 
 /*
  * Fetch a charter. wanted: the id of the ring that it must be of, or NULL for any. A fetch that is under way

@@ -101,6 +101,12 @@ static void accuse(struct transport *transport, const struct peer *peer, const c
     }
 }
 
+/* The member of that key; if the ring does not know it, the peer itself. */
+static const struct peer *find_member_or(struct transport *transport, const struct peer *peer) {
+    const struct peer *member = find_member(transport, peer->key);
+    return member->address.port > 0 ? member : peer;
+}
+
 /* ---- errands ---- */
 
 /* About a peer. */
@@ -108,12 +114,15 @@ struct errand {
     struct transport *transport;
     struct peer peer;
     char sentence[COMPLAINT_SIZE_MAX]; /* blame the node for it; empty: greet it */
+    bool is_refusal;                   /* the sentence is why it is refused */
 };
 
 static void transport_run_errand(void *context) {
     struct errand *errand = context;
     struct transport *transport = errand->transport;
-    if (errand->sentence[0] != '\0') {
+    if (errand->is_refusal) {
+        gate_refuse_version(transport->gate, find_member_or(transport, &errand->peer), errand->sentence);
+    } else if (errand->sentence[0] != '\0') {
         accuse(transport, &errand->peer, errand->sentence);
     } else if (transport->has_charter) {
         gate_greet(transport->gate, &errand->peer);
@@ -128,10 +137,11 @@ bool transport_post(struct transport *transport, void (*run)(void *context), voi
     return is_taken;
 }
 
-void transport_blame(struct transport *transport, const struct peer *peer, const char *sentence) {
+static void transport_send_errand(struct transport *transport, const struct peer *peer, bool is_refusal,
+                                  const char *sentence) {
     struct errand *errand = malloc(sizeof *errand);
     if (errand != NULL) {
-        *errand = (struct errand){.transport = transport, .peer = *peer};
+        *errand = (struct errand){.transport = transport, .peer = *peer, .is_refusal = is_refusal};
         snprintf(errand->sentence, sizeof errand->sentence, "%s", sentence);
     }
     if (errand != NULL && !transport_post(transport, transport_run_errand, errand)) {
@@ -139,8 +149,16 @@ void transport_blame(struct transport *transport, const struct peer *peer, const
     }
 }
 
+void transport_blame(struct transport *transport, const struct peer *peer, const char *sentence) {
+    transport_send_errand(transport, peer, false, sentence);
+}
+
+void transport_refuse(struct transport *transport, const struct peer *peer, const char *reason) {
+    transport_send_errand(transport, peer, true, reason);
+}
+
 void transport_greet(struct transport *transport, const struct peer *peer) {
-    transport_blame(transport, peer, "");
+    transport_send_errand(transport, peer, false, "");
 }
 
 /* ---- tenants ---- */
@@ -161,6 +179,9 @@ static size_t find_tenant(const struct transport *transport, unsigned kind) {
 }
 
 void transport_send(struct transport *transport, const struct peer *to, unsigned kind, struct bytes message) {
+    if (!transport_speaks(transport, to)) {
+        return;
+    }
     if (transport->tenants[find_tenant(transport, kind)].is_for_members) {
         gate_introduce(transport->gate, to); /* others need not know our ring */
     }
@@ -288,6 +309,11 @@ enum err transport_new(const struct transport_config *config, struct transport *
     transport_add(transport, &(struct transport_tenant){.kind = DATAGRAM_CHARTER,
                                                         .receive = transport_receive_greeting,
                                                         .context = transport});
+    if (config->dialects != NULL) {
+        transport_add(transport, &(struct transport_tenant){.kind = DATAGRAM_HELLO,
+                                                            .receive = transport_receive_hello,
+                                                            .context = transport});
+    }
     transport_add(transport, &(struct transport_tenant){.kind = DATAGRAM_RING,
                                                         .is_for_members = true,
                                                         .receive = transport_receive_ring,
@@ -406,6 +432,7 @@ static enum err open_gate(struct transport *transport) {
         .membership = transport->membership,
         .learned = transport_on_learned,
         .met = transport_on_met,
+        .speaks = transport_speaks,
         .complain = transport_on_complaint,
         .context = transport,
     };

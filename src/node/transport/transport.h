@@ -28,6 +28,7 @@
 #include "run/loop_post.h"
 
 struct datagram_message;
+struct dialects;
 struct identity;
 struct transport;
 
@@ -42,7 +43,8 @@ struct transport_config {
     const char *token;    /* of "mnemon ring invite"; (none) */
     uint8_t vnodes_count; /* (1) */
     uint8_t first_vnode;  /* index; RING_VIRTUAL_MAX: the first that no other node behind our address has */
-    const char *nameservers; /* (those of the system) */
+    const char *nameservers;   /* (those of the system) */
+    struct dialects *dialects; /* (no node is told or asked what it speaks) outlives it */
     const struct clock *clock;
     void (*note)(void *context, const char *sentence); /* any thread */
     void (*changed)(void *context); /* the loop: transport_beat() has something to write; may be NULL */
@@ -119,6 +121,9 @@ void transport_greet(struct transport *transport, const struct peer *peer);
 
 /* What the node did is against the rules: for people to see. */
 void transport_blame(struct transport *transport, const struct peer *peer, const char *sentence);
+
+/* It is refused, for this reason: likewise. */
+void transport_refuse(struct transport *transport, const struct peer *peer, const char *reason);
 
 /* Run it on the ring's loop soon. False: there is none. */
 bool transport_post(struct transport *transport, void (*run)(void *context), void *context);

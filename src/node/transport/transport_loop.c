@@ -515,7 +515,7 @@ static void blame_address(struct transport *transport, const struct address *add
 }
 
 /* Once a second is enough to be seen. */
-static void loop_blame(struct transport *transport, const struct address *address, const char *not_this) {
+void transport_blame_noise(struct transport *transport, const struct address *address, const char *not_this) {
     char what[COMPLAINT_SIZE_MAX / 2];
     uint64_t now = transport_now_us(transport);
     if (now >= transport->blame_at_us) {
@@ -530,7 +530,7 @@ void transport_receive_greeting(void *context, const struct datagram_message *me
     uint64_t malformed_count = gate_stat(transport->gate)->malformed_count;
     gate_receive(transport->gate, message);
     if (gate_stat(transport->gate)->malformed_count > malformed_count) {
-        loop_blame(transport, &message->from.address, "no greeting");
+        transport_blame_noise(transport, &message->from.address, "no greeting");
     }
 }
 
@@ -541,7 +541,7 @@ void transport_receive_ring(void *context, const struct datagram_message *messag
     uint64_t malformed_count = ring_counters(transport->ring)->malformed_count;
     transport_step(transport, &event);
     if (ring_counters(transport->ring)->malformed_count > malformed_count) {
-        loop_blame(transport, &message->from.address, "no message of the ring");
+        transport_blame_noise(transport, &message->from.address, "no message of the ring");
     }
 }
 
@@ -556,6 +556,9 @@ static bool is_heard(struct transport *transport, const struct peer *peer) {
 
 void transport_on_message(void *context, const struct datagram_message *message) {
     struct transport *transport = context;
+    if (message->kind != DATAGRAM_HELLO && !transport_hears(transport, &message->from)) {
+        return;
+    }
     for (size_t i = 0; i < transport->tenants_count; i++) {
         const struct transport_tenant *tenant = &transport->tenants[i];
         if (tenant->kind == message->kind &&
@@ -639,6 +642,9 @@ void transport_on_tick(void *context) {
         if (tenant->news != NULL) {
             tenant->news(tenant->context, transport->ring);
         }
+    }
+    if (transport->state == TRANSPORT_MEMBER) {
+        transport_meet_others(transport);
     }
     if (now >= transport->copy_at_us) {
         transport->copy_at_us = now + COPY_US;

@@ -4,6 +4,7 @@
  *      transport.c       begin and end, the beat, what tenants may ask for
  *      transport_loop.c  the loop: datagrams, charters, and what the ring makes of them
  *      transport_ask.c   questions to the ring
+ *      transport_hello.c which version is spoken with whom
  *      transport_text.c  the state, as JSON and for pages
  */
 #ifndef MNEMON_NODE_TRANSPORT_TRANSPORT_STATE_H
@@ -21,6 +22,7 @@
 #include "node/transport/gate.h"
 #include "node/transport/ring_files.h"
 #include "node/transport/transport.h"
+#include "node/versions/dialects.h"
 #include "run/loop.h"
 
 enum {
@@ -141,6 +143,7 @@ struct transport {
     uint64_t join_at_us;   /* next try */
     uint64_t greet_at_us;  /* next look for a newer charter */
     uint64_t copy_at_us;
+    uint32_t met_index;   /* of the known virtual nodes: the next whose node is told what we speak */
     uint64_t keep_at_us;  /* peers */
     uint64_t blame_at_us; /* not before, for what makes no sense */
     struct complaints complaints;
@@ -209,6 +212,26 @@ void transport_ask_cancel(struct transport *transport);
 /* transport.c, on the loop. */
 void transport_share_charter(struct transport *transport);
 void transport_share_admitted(struct transport *transport, const struct peer *peer);
+
+/* transport_loop.c: without the port, once a second: it sends what is not this. */
+void transport_blame_noise(struct transport *transport, const struct address *address, const char *not_this);
+
+/*
+ * transport_hello.c, on the loop. DATAGRAM_HELLO came. May something else be said to this node? It is told
+ * what we speak if it does not know. May something else that came from it be heard? And now and then: those
+ * that the ring knows.
+ */
+void transport_receive_hello(void *context, const struct datagram_message *message);
+bool transport_speaks(void *context, const struct peer *to);
+bool transport_hears(struct transport *transport, const struct peer *from);
+void transport_meet_others(struct transport *transport);
+
+/* Any thread: what the node speaks, in words. Returns out. */
+const char *transport_describe(struct transport *transport, const struct peer *peer,
+                               char out[DIALECTS_TEXT_SIZE_MAX]);
+
+/* The nodes of the ring, and what each speaks. */
+void transport_put_nodes(struct transport *transport, struct json *json);
 
 /* transport_text.c: make the copy. */
 void transport_copy(struct transport *transport);

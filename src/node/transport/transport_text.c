@@ -71,12 +71,14 @@ static double share_of(struct ring_id from, struct ring_id to) {
     return is_all ? 1.0 : (double)way.high / 18446744073709551616.0;
 }
 
-static void put_vnode(const struct transport *transport, const struct ring_known *known, const char *role,
+static void put_vnode(struct transport *transport, const struct ring_known *known, const char *role,
                       struct json *json) {
+    char version[DIALECTS_TEXT_SIZE_MAX];
     uint64_t now_us = clock_monotonic_us(transport->config.clock);
     json_open(json, NULL);
     ring_json_put_vnode(&known->vnode, json);
     json_text(json, "role", role);
+    json_text(json, "version", transport_describe(transport, &known->vnode.peer, version));
     json_decimal(json, "rtt_milliseconds", known->round_trip_us > 0 ? known->round_trip_us / 1000.0 : NAN, 3);
     bool is_heard = known->heard_at_us > 0 && known->heard_at_us <= now_us;
     json_decimal(json, "heard_seconds_ago", is_heard ? (double)(now_us - known->heard_at_us) / 1e6 : NAN, 1);
@@ -320,6 +322,7 @@ void transport_copy(struct transport *transport) {
     }
     if (is_bound) {
         put_traffic(transport, json);
+        transport_put_nodes(transport, json);
     }
     complaints_put(&transport->complaints, json, "complaints");
     json_end(json);
@@ -337,17 +340,20 @@ void transport_view(struct transport *transport, struct arena *arena, struct rin
 
 void transport_show(struct transport *transport, struct sheet *sheet) {
     const struct transport_shown *shown = &transport->shown;
+    char version[DIALECTS_TEXT_SIZE_MAX];
     sheet_html(sheet, "<h3>Neighbours</h3>\n");
+    sheet_format(sheet, "<p>This node runs %s.\n", transport_describe(transport, &transport->self, version));
     sheet_table_begin(sheet, "Neighbours of this node on the ring");
-    sheet_html(sheet, "<thead><tr><th class=grow>Node<th>Position on the ring<th>Relation"
+    sheet_html(sheet, "<thead><tr><th class=grow>Node<th>Version<th>Position on the ring<th>Relation"
                       "<th class=number>Round trip\n<tbody id=ring-neighbours>");
     pthread_mutex_lock(&transport->lock);
     for (size_t i = 0; i < shown->neighbours_count; i++) {
         const struct transport_neighbour *neighbour = &shown->neighbours[i];
         char address[ADDRESS_TEXT_SIZE_MAX];
         char id[RING_JSON_ID_SIZE];
-        sheet_format(sheet, "<tr><td>%s<td class=key>%.8s…<td>%s<td class=number>%.2f ms\n",
+        sheet_format(sheet, "<tr><td>%s<td>%s<td class=key>%.8s…<td>%s<td class=number>%.2f ms\n",
                      address_format(&neighbour->vnode.peer.address, address),
+                     transport_describe(transport, &neighbour->vnode.peer, version),
                      ring_json_format_id(neighbour->vnode.id, id), neighbour->role,
                      neighbour->round_trip_us / 1000.0);
     }

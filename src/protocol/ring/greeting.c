@@ -73,6 +73,9 @@ const char *greeting_reason_text(uint8_t reason) {
     if (reason == GREETING_OTHER_RING) {
         return "it belongs to another ring";
     }
+    if (reason == GREETING_OTHER_VERSION) {
+        return "it speaks no version of the protocol that the other speaks";
+    }
     bool is_verdict = reason > GREETING_NO_MEMBER && reason - GREETING_NO_MEMBER < MEMBERSHIP_VERDICTS_COUNT;
     return is_verdict ? membership_verdict_text(reason - GREETING_NO_MEMBER) : "it does not say why";
 }

@@ -17,7 +17,7 @@ enum { GREETING_VERSION = 1, GREETING_PIECE_SIZE_MAX = 1024, GREETING_SIZE_MAX =
 enum greeting_kind { GREETING_HELLO = 1, GREETING_REFUSE, GREETING_ASK, GREETING_PIECE, GREETING_KINDS_END };
 
 /* The values are on the wire. From GREETING_NO_MEMBER on: enum membership_verdict, added. */
-enum greeting_reason { GREETING_OTHER_RING = 1, GREETING_NO_MEMBER = 16 };
+enum greeting_reason { GREETING_OTHER_RING = 1, GREETING_OTHER_VERSION = 2, GREETING_NO_MEMBER = 16 };
 
 struct greeting {
     uint8_t kind;

@@ -1,0 +1,85 @@
+#include "protocol/ring/dialect.h"
+
+#include "base/wire.h"
+
+enum { WANTS_ANSWER = 1 };
+
+const struct dialect dialect_of_program = {
+    .lowest = DIALECT_VERSION_LOWEST,
+    .highest = DIALECT_VERSION_HIGHEST,
+    .features = (UINT64_C(1) << DIALECT_FEATURES_COUNT) - 1,
+};
+
+const struct dialect dialect_of_silence = {
+    .lowest = DIALECT_VERSION_FIRST,
+    .highest = DIALECT_VERSION_FIRST,
+};
+
+const char *dialect_feature_name(unsigned feature) {
+    static const char *const names[DIALECT_FEATURES_COUNT] = {
+        [DIALECT_CAPTURES] = "captures",
+        [DIALECT_DELETIONS] = "deletions",
+        [DIALECT_KEEPS_LATER] = "keeps-later",
+    };
+    return feature < DIALECT_FEATURES_COUNT ? names[feature] : NULL;
+}
+
+uint16_t dialect_common(const struct dialect *a, const struct dialect *b) {
+    uint16_t lowest = a->lowest > b->lowest ? a->lowest : b->lowest;
+    uint16_t highest = a->highest < b->highest ? a->highest : b->highest;
+    return lowest <= highest ? highest : 0;
+}
+
+struct bytes dialect_write_hello(const struct dialect *dialect, bool wants_answer,
+                                 uint8_t out[DIALECT_HELLO_SIZE_MAX]) {
+    struct wire_writer writer;
+    wire_writer_init(&writer, out, DIALECT_HELLO_SIZE_MAX);
+    wire_write_u8(&writer, wants_answer ? WANTS_ANSWER : 0);
+    wire_write_u16(&writer, dialect->lowest);
+    wire_write_u16(&writer, dialect->highest);
+    wire_write_u64(&writer, dialect->features);
+    wire_write_string(&writer, bytes_of_string(dialect->program));
+    return wire_writer_bytes(&writer);
+}
+
+/* It is printed on terminals and pages of others. */
+static bool dialect_program_is_valid(struct bytes program) {
+    for (size_t i = 0; i < program.size; i++) {
+        uint8_t byte = program.data[i];
+        bool is_mark = byte == '.' || byte == '-' || byte == '+' || byte == '~' || byte == '_';
+        if (!byte_is_alnum(byte) && !is_mark) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum err dialect_read_hello(struct bytes input, struct dialect *ret_dialect, bool *ret_wants_answer,
+                            struct err_detail *detail) {
+    struct dialect dialect = {0};
+    struct wire_reader reader;
+    wire_reader_init(&reader, input);
+    if (input.size > DIALECT_HELLO_SIZE_MAX) {
+        wire_read_fail(&reader, ERR_LIMIT, "a hello that is too long");
+    }
+    uint8_t flags = wire_read_u8(&reader);
+    dialect.lowest = wire_read_u16(&reader);
+    dialect.highest = wire_read_u16(&reader);
+    wire_read_check(&reader, dialect.lowest > 0 && dialect.lowest <= dialect.highest, "no range of versions");
+    dialect.features = wire_read_u64(&reader);
+    struct bytes program = wire_read_string(&reader, DIALECT_PROGRAM_SIZE_MAX);
+    wire_read_check(&reader, dialect_program_is_valid(program), "no version of a program");
+    if (program.size > 0) {
+        memcpy(dialect.program, program.data, program.size);
+    }
+    while (wire_reader_left(&reader) > 0) { /* fields of later programs */
+        (void)wire_read_u8(&reader);
+        (void)wire_read_string(&reader, DIALECT_FIELD_SIZE_MAX);
+    }
+    enum err err = wire_reader_finish(&reader, detail);
+    if (err == ERR_OK) {
+        *ret_dialect = dialect;
+        *ret_wants_answer = (flags & WANTS_ANSWER) != 0;
+    }
+    return err;
+}
