@@ -6,9 +6,10 @@ SITE ?=
 FUZZ_SECONDS ?= 60
 FUZZ_FOUND ?=
 POWER_STATES ?= 200
+UPGRADE ?= 8,300
 
 .DEFAULT_GOAL := build
-.PHONY: help build run ring check test asan test-asan analyze test-inject tsan fuzz fuzz-peers fuzz-coverage fuzz-minimise test-power bench format install clean packages-run packages-test
+.PHONY: help build run ring check test asan test-asan analyze test-inject tsan fuzz fuzz-peers fuzz-coverage fuzz-minimise test-power test-upgrade bench format install clean packages-run packages-test
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS='	' read -r word text; do printf 'make %-13s %s\n' "$$word" "$$text"; done
@@ -66,6 +67,9 @@ fuzz-minimise: packages-test ## keep of the fuzz corpora only what reaches somet
 
 test-power: packages-test ## power failures: POWER_STATES (200) states of each story; for the night, takes half an hour
 	@POWER_STATES=$(POWER_STATES) tools/test power
+
+test-upgrade: packages-test ## upgrade a ring of the release before, node by node; UPGRADE (8,300): nodes and pages
+	@UPGRADE=$(UPGRADE) tools/test upgrade
 
 bench: packages-test ## measure against the alternatives, side by side
 	@tools/bench

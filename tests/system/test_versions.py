@@ -1,0 +1,128 @@
+"""Which version of the protocol nodes speak: they say it, show it, and refuse what has none in common with them."""
+
+import json
+import urllib.request
+
+import pytest
+
+from releases import previous_program
+from ringnodes import await_agreement, found, many, program, wait_for
+
+@pytest.fixture
+def previous():
+    return previous_program()
+
+
+@pytest.fixture
+def node(mnemon, tmp_path):
+    with many(mnemon, tmp_path) as make:
+        yield make
+
+
+def configure(each, text):
+    each.directory.mkdir(exist_ok=True)
+    (each.directory / "mnemon.conf").write_text(text)
+    return each
+
+
+def complaints(each):
+    return [complaint["text"] for complaint in each.status()["complaints"]]
+
+
+def versions(each):
+    return {n["address"]: n["text"] for n in each.status().get("nodes", [])}
+
+
+def test_every_node_shows_what_all_run_and_speak(node, mnemon):
+    version = json.loads(mnemon("version", "--json").stdout)["version"]
+    first = node(2)
+    found(first, "--open")
+    first.start()
+    nodes = [first, *(node(number).start("--join", first.place) for number in (3, 4))]
+    await_agreement(nodes)
+    expected = {each.place: f"{version}, protocol 1 to 2" for each in nodes}
+    for each in nodes:
+        wait_for(lambda: versions(each) == expected, lambda: str(versions(each)))
+        status = each.status()
+        assert all(n["protocol_spoken"] == 2 for n in status["nodes"])
+        assert set(status["understood_by_all"]) == {"captures", "deletions", "keeps-later"}
+        shown = each.run("ring", "status").stdout
+        assert all(f"{place:24} {text}" in shown for place, text in expected.items()), shown
+        assert {n["version"] for n in status["neighbours"]} == {f"{version}, protocol 1 to 2"}
+    assert not any(complaints(each) for each in nodes)
+
+
+def test_the_page_shows_the_versions(node, mnemon):
+    version = json.loads(mnemon("version", "--json").stdout)["version"]
+    first = node(2)
+    found(first, "--open")
+    first.start()
+    second = node(3).start("--join", first.place)
+    await_agreement([first, second])
+    wait_for(lambda: versions(first).get(second.place, "not known yet") != "not known yet", lambda: str(versions(first)))
+    token = (first.directory / "token").read_text().strip()
+    request = urllib.request.Request(first.url + "/dashboard", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request) as answer:
+        page = answer.read().decode()
+    assert f"This node runs {version}, protocol 1 to 2." in page
+    assert f"<td>{second.place}<td>{version}, protocol 1 to 2<td" in page
+
+
+def test_nodes_without_a_common_version_refuse_each_other_and_both_say_why(node):
+    first = configure(node(2), "[ring]\nprotocol = 1\n")
+    found(first, "--open")
+    first.start()
+    second = configure(node(3), "[ring]\nprotocol = 2\n").start("--join", first.place)
+    here = f"{second.place} is refused: it speaks version 2 of the protocol, this node 1"
+    there = f"{first.place} is refused: it speaks version 1 of the protocol, this node 2"
+    wait_for(lambda: here in complaints(first), lambda: str(complaints(first)))
+    wait_for(lambda: there in complaints(second), lambda: str(complaints(second)))
+    assert here in first.run("ring", "status").stdout and f"ring: {here}" in first.said
+    assert there in second.run("ring", "status").stdout and f"ring: {there}" in second.said
+    # Nothing else was exchanged: not even the charter.
+    assert second.status()["charter"] is None and second.status()["state"] == "asking"
+    assert first.status()["known"] <= 1 and first.status()["counters"]["received"] == 0
+    assert not any("blamed" in text for text in complaints(first) + complaints(second))
+
+
+def test_nodes_that_share_one_version_talk(node):
+    first = configure(node(2), "[ring]\nprotocol = 2\n")
+    found(first, "--open")
+    first.start()
+    second = node(3).start("--join", first.place)
+    await_agreement([first, second])
+    spoken = {n["address"]: n.get("protocol_spoken") for n in first.status()["nodes"]}
+    assert spoken == {first.place: 2, second.place: 2}
+    assert not complaints(first) and not complaints(second)
+
+
+def test_a_node_of_the_release_before_counts_as_version_1(node, previous, mnemon):
+    first = node(2)
+    first.program = previous
+    found(first, "--open")
+    first.start()
+    second = node(3).start("--join", first.place)
+    await_agreement([first, second])
+    wait_for(lambda: versions(second).get(first.place) == "0.2 or earlier, protocol 1", lambda: str(versions(second)))
+    assert second.status()["understood_by_all"] == []
+    assert not complaints(first) and not complaints(second), complaints(first) + complaints(second)
+    # It is upgraded, and says so by itself.
+    first.stop()
+    first.program = program(mnemon)
+    first.start()
+    wait_for(lambda: versions(second).get(first.place, "").endswith("protocol 1 to 2"), lambda: str(versions(second)))
+    assert set(second.status()["understood_by_all"]) == {"captures", "deletions", "keeps-later"}
+
+
+def test_a_node_that_speaks_no_version_1_refuses_the_release_before(node, previous):
+    first = configure(node(2), "[ring]\nprotocol = 2\n")
+    found(first, "--open")
+    first.start()
+    second = node(3)
+    second.program = previous
+    second.start("--join", first.place)
+    reason = f"{second.place} is refused: it speaks version 1 of the protocol, this node 2"
+    wait_for(lambda: reason in complaints(first), lambda: str(complaints(first)))
+    wait_for(lambda: any(f"{first.place} refuses this node" in text for text in complaints(second)),
+             lambda: str(complaints(second)))
+    assert second.status()["charter"] is None
