@@ -120,7 +120,8 @@ static enum err capture_sign(struct import_job *job, struct document *document) 
     enum err err = ERR_OK;
     if (document->signature.size > 0) {
         err = attest_verify(sha256, &job->message, document, signer, &covers_request, NULL);
-        document->signature = err == ERR_OK ? document->signature : bytes_of(NULL, 0);
+        bool is_kept = err == ERR_OK || err == ERR_UNSUPPORTED; /* a later version is no lie */
+        document->signature = is_kept ? document->signature : bytes_of(NULL, 0);
     }
     if (document->head.size > 0 && job->import->has_identity && err != ERR_MEMORY) {
         err = attest_sign_import(&job->import->identity, sha256, &job->message, document, job->attest);

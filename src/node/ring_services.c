@@ -410,6 +410,7 @@ static enum err begin_copies(struct ring_services *ring_services, uint8_t mappin
         .instance = ring_services->config.instance,
         .peer_rpc = ring_services->peer_rpc,
         .scratch_directory = ring_services->config.directory,
+        .dialects = ring_services->config.dialects,
         .mapping = mapping,
         .find_surt = ring_services_find_surt,
         .may_copy = may_copy,

@@ -1,12 +1,16 @@
 """Which version of the protocol nodes speak: they say it, show it, and refuse what has none in common with them."""
 
 import json
+import subprocess
 import urllib.request
 
 import pytest
 
 from releases import previous_program
 from ringnodes import await_agreement, found, many, program, wait_for
+from test_crowd import write_warc
+COMPARE = "[ring]\ncompare = 1 s\n"
+
 
 @pytest.fixture
 def previous():
@@ -126,3 +130,33 @@ def test_a_node_that_speaks_no_version_1_refuses_the_release_before(node, previo
     wait_for(lambda: any(f"{first.place} refuses this node" in text for text in complaints(second)),
              lambda: str(complaints(second)))
     assert second.status()["charter"] is None
+
+
+def test_a_signature_of_a_later_version_is_kept_passed_on_and_shown_as_not_checked(node, previous, tmp_path):
+    a, b, old = node(2), configure(node(3), COMPARE), node(4)
+    configure(a, COMPARE)
+    configure(old, COMPARE).program = previous
+    found(a, "--open", "--replicas", "3")
+    a.start()
+    b.start("--join", a.place)
+    old.start("--join", a.place)
+    await_agreement([a, b, old])
+    wait_for(lambda: versions(a).get(b.place, "").endswith("protocol 1 to 2"), lambda: str(versions(a)))
+    wait_for(lambda: versions(b).get(a.place, "").endswith("protocol 1 to 2"), lambda: str(versions(b)))
+    url = "http://old.example/page.html"
+    later = f"v3 {'a' * 52} what a later program will sign"
+    assert a.run("import", write_warc(tmp_path / "a.warc", url, b"<title>x</title>", f"Mnemon-Signature: {later}")).returncode == 0
+
+    def held(each, program):
+        done = subprocess.run([program, "list", *(("--local",) if program != previous else ()), url, "--data", each.directory],
+                              capture_output=True, text=True)
+        return url in done.stdout
+
+    wait_for(lambda: held(b, b.program) and held(old, previous), lambda: str([complaints(n) for n in (a, b, old)]))
+    for each in (a, b):
+        page = each.get(f"/details/20110506070809/{url}")
+        assert ("<dt>Fetched by</dt><dd>" + "a" * 52 + ", not checked: its signature is of version 3, this program knows"
+                " up to 2</dd>") in page, page
+    # The old program has the capture, without what it would have called false.
+    assert "Fetched by" not in old.get(f"/details/20110506070809/{url}")
+    assert not any(complaints(each) for each in (a, b, old)), [complaints(each) for each in (a, b, old)]

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "attest-fixture.h"
+#include "store/document/attested.h"
 #include "store/index/index.h"
 #include "unit.h"
 
@@ -117,6 +118,62 @@ static void the_first_version_says_nothing_of_the_request(void **state) {
     assert_int_equal(verify(fixture, document, &covers_request), ERR_MISMATCH);
 }
 
+/* It proves nothing, and is no lie. */
+static void a_later_version_is_not_checked(void **state) {
+    struct fixture *fixture = *state;
+    struct document *document = &fixture->document;
+    uint8_t key[PEER_KEY_SIZE];
+    bool covers_request;
+    document->signature = BYTES("v3 " KEY " whatever it will be");
+    document->imported = BYTES("v12 " KEY " x");
+    assert_int_equal(verify(fixture, document, &covers_request), ERR_UNSUPPORTED);
+    assert_int_equal(attest_verify_import(&fixture->sha256, &fixture->message, document, key, NULL),
+                     ERR_UNSUPPORTED);
+}
+
+static void versions_are_told_by_the_text(void **state) {
+    static const struct {
+        const char *field;
+        bool is_any;
+        uint32_t later;
+    } rows[] = {
+        {KEY " 00", true, 0},
+        {"v3 " KEY " text", true, 3},
+        {"v999 " KEY " a b  c", true, 999},
+        {"", false, 0},
+        {KEY, false, 0},
+        {"v3 " KEY, false, 0},
+        {"v2 " KEY " 00", false, 0},
+        {"v03 " KEY " 00", false, 0},
+        {"v1000 " KEY " 00", false, 0},
+        {"v " KEY " 00", false, 0},
+        {"v3 " KEY " a\n", false, 0},
+        {"v3 " KEY " a ", false, 0},
+        {"v3 " KEY "  a", false, 0},
+        {"v3  " KEY " a", false, 0},
+        {"v3 short text", false, 0},
+        {"v3 " KEY " \xff", false, 0},
+        {"V3 " KEY " text", false, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct bytes field = bytes_of_string(rows[i].field);
+        struct attested attested;
+        bool is_any = attested_read(field, &attested);
+        if (is_any != rows[i].is_any || (is_any && attested.later != rows[i].later)) {
+            fail_msg("%s", rows[i].field);
+        }
+        if (is_any) {
+            assert_bytes_equal(attested.key, BYTES(KEY));
+        }
+        assert_int_equal(attested_is_later(field), rows[i].later > 0);
+    }
+    char longest[ATTESTED_SIZE_MAX + 2] = "v3 " KEY " ";
+    memset(longest + strlen(longest), 'x', sizeof longest - 1 - strlen(longest));
+    assert_false(attested_is_later(bytes_of(longest, ATTESTED_SIZE_MAX + 1)));
+    assert_true(attested_is_later(bytes_of(longest, ATTESTED_SIZE_MAX)));
+}
+
 static void nothing_that_is_signed_can_be_changed(void **state) {
     struct fixture *fixture = *state;
     sign(fixture);
@@ -220,6 +277,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(signatures_are_made_as_written_down, setup, teardown),
         cmocka_unit_test_setup_teardown(the_first_version_says_nothing_of_the_request, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_later_version_is_not_checked, setup, teardown),
+        cmocka_unit_test(versions_are_told_by_the_text),
         cmocka_unit_test_setup_teardown(nothing_that_is_signed_can_be_changed, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_signature_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(imported_is_not_fetched, setup, teardown),

@@ -2,6 +2,7 @@
 
 #include "base/hex.h"
 #include "base/wire.h"
+#include "store/document/attested.h"
 #include "store/index/index.h"
 
 enum { KEY_DIGITS = IDENTITY_TEXT_SIZE - 1, WORD_SIZE_MAX = 64 };
@@ -72,6 +73,9 @@ enum err attest_sign_import(const struct identity *identity, struct sha256 *sha2
 static enum err attest_begin(struct sha256 *sha256, struct buf *message, const struct document *document,
                              struct bytes field, uint8_t ret_key[PEER_KEY_SIZE],
                              uint8_t ret_signature[IDENTITY_SIGNATURE_SIZE], struct err_detail *detail) {
+    if (document->head.size > 0 && attested_is_later(field)) {
+        return err_set(detail, ERR_UNSUPPORTED, "a signature of a later version, which cannot be checked");
+    }
     if (document->head.size == 0 || !attest_parse(field, ret_key, ret_signature)) {
         return err_set(detail, ERR_MISMATCH, "a capture with a signature that is none");
     }

@@ -39,8 +39,9 @@ enum err attest_sign(const struct identity *identity, struct sha256 *sha256, str
 
 /*
  * Does the node that the signature names vouch for the document, whose sum is set? ERR_MISMATCH with a
- * sentence if not. *ret_covers_request: false if the signature is of the first version, and the request
- * may be anybody's.
+ * sentence if not; ERR_UNSUPPORTED if the signature is of a later version (store/document/attested.h), which
+ * nobody can be blamed for. *ret_covers_request: false if the signature is of the first version, and the
+ * request may be anybody's.
  */
 enum err attest_verify(struct sha256 *sha256, struct buf *message, const struct document *document,
                        uint8_t ret_signer[PEER_KEY_SIZE], bool *ret_covers_request,

@@ -5,6 +5,7 @@
 
 #include "crawl/engine/attest.h"
 #include "node/captures/captures_state.h"
+#include "store/document/attested.h"
 #include "store/instance/merge.h"
 #include "store/remote/backend_code.h"
 #include "store/volume/volume_record.h"
@@ -168,14 +169,25 @@ static enum err drop_false_signatures(struct captures *captures, struct document
     if (document->signature.size > 0 && document->request.size == 0) {
         err = attest_verify(&captures->sha256, &captures->message, document, signer, &covers_request, NULL);
         document->signature = err == ERR_MISMATCH ? bytes_of(NULL, 0) : document->signature;
-        err = err == ERR_MISMATCH ? ERR_OK : err;
+        err = err == ERR_MISMATCH || err == ERR_UNSUPPORTED ? ERR_OK : err;
     }
     if (err == ERR_OK && document->imported.size > 0 && document->request.size == 0) {
         err = attest_verify_import(&captures->sha256, &captures->message, document, signer, NULL);
         document->imported = err == ERR_MISMATCH ? bytes_of(NULL, 0) : document->imported;
-        err = err == ERR_MISMATCH ? ERR_OK : err;
+        err = err == ERR_MISMATCH || err == ERR_UNSUPPORTED ? ERR_OK : err;
     }
     return err;
+}
+
+/* Programs that do not know that there may be later versions would take us for a liar. */
+static void captures_drop_later(const struct captures *captures, const struct peer *to,
+                                struct document *document) {
+    struct dialects *dialects = captures->config.dialects;
+    if (to == NULL || dialects == NULL || dialects_has(dialects, to, DIALECT_KEEPS_LATER)) {
+        return;
+    }
+    document->signature = attested_is_later(document->signature) ? bytes_of(NULL, 0) : document->signature;
+    document->imported = attested_is_later(document->imported) ? bytes_of(NULL, 0) : document->imported;
 }
 
 /*
@@ -195,7 +207,7 @@ static enum err captures_drop_unkeyed(const struct captures *captures, struct by
     return err;
 }
 
-enum err captures_describe(struct captures *captures, struct instance_session *session,
+enum err captures_describe(struct captures *captures, const struct peer *to, struct instance_session *session,
                            const struct capture *capture, uint64_t payload_size, struct err_detail *detail) {
     struct document_sum sum = {.size = payload_size};
     struct bytes request;
@@ -210,6 +222,7 @@ enum err captures_describe(struct captures *captures, struct instance_session *s
         return err;
     }
     struct document document = read_document(captures, capture, request, &sum);
+    captures_drop_later(captures, to, &document);
     err = drop_false_signatures(captures, &document);
     if (err == ERR_OK) {
         err = backend_code_put_meta(&captures->description, &document, STORE_REGULAR, BACKEND_CODE_LEFT_OUT);
@@ -248,7 +261,7 @@ static struct captures_giver *choose_giver(struct captures *captures, const stru
 }
 
 /* Whole captures are looked up anew, so that what was removed is not given from memory. */
-static enum err open_giver(struct captures *captures, struct captures_giver *giver,
+static enum err open_giver(struct captures *captures, const struct peer *from, struct captures_giver *giver,
                            const struct captures_question *question, uint64_t *ret_size,
                            struct err_detail *detail) {
     bool goes_on = giver->is_open && !question->wants_description && question->offset > 0;
@@ -266,7 +279,7 @@ static enum err open_giver(struct captures *captures, struct captures_giver *giv
     struct key key;
     enum err err = captures_locate(captures, &question->key, question->surt, &capture, &key, &block, detail);
     if (err == ERR_OK && question->wants_description) {
-        err = captures_describe(captures, giver->session, &capture, block.size, detail);
+        err = captures_describe(captures, from, giver->session, &capture, block.size, detail);
     }
     if (err == ERR_OK && question->size_max > 0) {
         err = instance_get(giver->session, &key, &giver->payload, detail);
@@ -317,7 +330,7 @@ enum err captures_give(void *context, const struct peer *from, struct bytes in, 
     buf_clear(&captures->description);
     struct captures_giver *giver = choose_giver(captures, &question.key);
     giver->used_at = ++captures->questions_count;
-    err = open_giver(captures, giver, &question, &answer.size, detail);
+    err = open_giver(captures, from, giver, &question, &answer.size, detail);
     if (err == ERR_NOT_FOUND) {
         return captures_code_put_answer(out, &answer);
     }
@@ -344,7 +357,7 @@ enum err captures_read_own(struct captures *captures, const struct ringkey *key,
     }
     buf_clear(&captures->description);
     struct captures_giver *giver = choose_giver(captures, key);
-    err = open_giver(captures, giver, &question, &size, detail);
+    err = open_giver(captures, NULL, giver, &question, &size, detail);
     if (err == ERR_OK) {
         *ret_description = buf_bytes(&captures->description);
         *ret_payload = giver->payload;

@@ -12,7 +12,7 @@
  * the signature (crawl/engine/attest.h) must be right if there is one. A holder that gives something else is
  * blamed, and the next one is asked. A request that the signature does not cover, as those of the first
  * version do not, is left out. What has no signature was imported by some member: is_signed says so, and
- * is_imported if that member has signed that.
+ * is_imported if that member has signed that. A signature of a later version is kept, and counts as none.
  */
 #ifndef MNEMON_NODE_CAPTURES_CAPTURES_H
 #define MNEMON_NODE_CAPTURES_CAPTURES_H
@@ -30,6 +30,7 @@ struct captures_config {
     struct instance *instance;
     struct peer_rpc *peer_rpc;
     const char *scratch_directory; /* for large payloads */
+    struct dialects *dialects;     /* NULL: whoever asks may have all of it */
     uint8_t mapping;               /* enum charter_mapping */
     uint32_t timeout_ms;           /* of a question; 0: 2,000 */
     /*

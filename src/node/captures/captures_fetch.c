@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "crawl/engine/attest.h"
 #include "node/captures/captures_state.h"
+#include "store/document/attested.h"
 #include "store/remote/backend_code.h"
 #include "store/volume/volume.h"
 #include "warc/request_key.h"
@@ -44,8 +45,9 @@ static enum err check_signatures(struct captures_session *session, struct captur
     struct document *document = &captured->document;
     bool covers_request = true;
     enum err err = ERR_OK;
-    captured->is_signed = document->signature.size > 0;
-    captured->is_imported = document->imported.size > 0;
+    /* What this program cannot check says nothing here, and goes on as it came. */
+    captured->is_signed = document->signature.size > 0 && !attested_is_later(document->signature);
+    captured->is_imported = document->imported.size > 0 && !attested_is_later(document->imported);
     if (captured->is_signed) {
         err = attest_verify(&session->hasher.sha256, &session->message, document, captured->signer,
                             &covers_request, detail);

@@ -30,7 +30,7 @@ static enum err put_capture(struct captures_gift *gift, struct instance_session 
     struct bytes payload;
     buf_clear(&captures->description);
     scratch_clear(&captures->piece);
-    enum err err = captures_describe(captures, session, capture, block->size, NULL);
+    enum err err = captures_describe(captures, gift->from, session, capture, block->size, NULL);
     if (err == ERR_OK && !is_about && block->size > 0) {
         err = instance_get(session, key, &payload, NULL);
         if (err == ERR_OK) {

@@ -163,8 +163,8 @@ enum err captures_locate(struct captures *captures, const struct ringkey *key, s
                          struct capture *ret_capture, struct key *ret_key, struct block *ret_block,
                          struct err_detail *detail) MUST_CHECK;
 
-/* Into captures->description, which is empty. */
-enum err captures_describe(struct captures *captures, struct instance_session *session,
+/* Into captures->description, which is empty. to: who shall read it; NULL: this node itself. */
+enum err captures_describe(struct captures *captures, const struct peer *to, struct instance_session *session,
                            const struct capture *capture, uint64_t payload_size,
                            struct err_detail *detail) MUST_CHECK;
 

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/utc.h"
 #include "replay/pages/pages_kit.h"
+#include "store/document/attested.h"
 #include "store/volume/segment.h"
 #include "store/volume/volume_record.h"
 
@@ -123,10 +124,21 @@ static void put_revisit(struct sheet *sheet, const struct details *details) {
     sheet_html(sheet, "</dd>\n");
 }
 
-/* The key of the node in a field that it has signed: the key, a space … */
-static struct bytes details_signer(const struct details *details, const char *name) {
-    struct bytes signature = field_of(details, name);
-    return bytes_slice(signature, 0, bytes_find_byte(signature, ' '));
+/* The node that has signed the field; a signature that this program cannot check is shown as that. */
+static void details_put_signer(struct sheet *sheet, const struct details *details, const char *title,
+                               const char *name) {
+    struct attested attested;
+    if (!attested_read(field_of(details, name), &attested)) {
+        return;
+    }
+    if (attested.later == 0) {
+        sheet_fact_text(sheet, title, attested.key);
+        return;
+    }
+    sheet_format(sheet, "<dt>%s</dt><dd>", title);
+    sheet_text(sheet, attested.key);
+    sheet_format(sheet, ", not checked: its signature is of version %u, this program knows up to %d</dd>\n",
+                 attested.later, ATTESTED_VERSION_LAST);
 }
 
 static void put_facts(struct sheet *sheet, const struct details *details) {
@@ -145,8 +157,8 @@ static void put_facts(struct sheet *sheet, const struct details *details) {
     }
     sheet_fact_text(sheet, "Server address", field_of(details, "WARC-IP-Address"));
     sheet_fact_text(sheet, "TLS", field_of(details, VOLUME_TLS_FIELD));
-    sheet_fact_text(sheet, "Fetched by", details_signer(details, VOLUME_SIGNATURE_FIELD));
-    sheet_fact_text(sheet, "Imported by", details_signer(details, VOLUME_IMPORTED_FIELD));
+    details_put_signer(sheet, details, "Fetched by", VOLUME_SIGNATURE_FIELD);
+    details_put_signer(sheet, details, "Imported by", VOLUME_IMPORTED_FIELD);
     if (capture->volume == INSTANCE_GUEST_NUMBER) {
         sheet_fact_text(sheet, "Read from", field_of(details, VOLUME_SOURCE_FIELD));
     }
@@ -348,6 +360,9 @@ static void details_put_json(struct json *json, const struct details *details) {
     json_bytes(json, "tls", field_of(details, VOLUME_TLS_FIELD));
     json_bytes(json, "signature", field_of(details, VOLUME_SIGNATURE_FIELD));
     json_bytes(json, "imported", field_of(details, VOLUME_IMPORTED_FIELD));
+    json_bool(json, "unchecked",
+              attested_is_later(field_of(details, VOLUME_SIGNATURE_FIELD)) ||
+                  attested_is_later(field_of(details, VOLUME_IMPORTED_FIELD)));
     json_bytes(json, "record_id", field_of(details, "WARC-Record-ID"));
     json_bytes(json, "collection",
                details->origin != NULL ? bytes_of_string(details->origin) : bytes_of(NULL, 0));

@@ -5,6 +5,7 @@
 #include "replay/site/sheet.h"
 #include "replay/wayback/memento.h"
 #include "replay/wayback/wayback_state.h"
+#include "store/document/attested.h"
 #include "store/volume/volume_record.h"
 #include "warc/request_key.h"
 
@@ -71,11 +72,12 @@ static void frame_put_head(struct sheet *sheet, const struct wayback *wayback) {
 /* If it was another node that took it from a file, wherever its copy lies: which. */
 static void frame_put_importer(struct sheet *sheet, const struct wayback *wayback) {
     struct bytes imported = fields_get(&wayback->record.header->fields, BYTES(VOLUME_IMPORTED_FIELD));
-    struct bytes importer = bytes_slice(imported, 0, bytes_find_byte(imported, ' '));
-    if (importer.size > 0 && !bytes_equal(importer, bytes_of_string(wayback->replay->node_key))) {
+    struct attested attested;
+    if (attested_read(imported, &attested) &&
+        !bytes_equal(attested.key, bytes_of_string(wayback->replay->node_key))) {
         sheet_html(sheet, " <span id=importer>imported by ");
-        sheet_text(sheet, importer);
-        sheet_html(sheet, "</span>");
+        sheet_text(sheet, attested.key);
+        sheet_html(sheet, attested.later > 0 ? ", not checked</span>" : "</span>");
     }
 }
 

@@ -4,6 +4,7 @@
 #include "replay/site/assets.h"
 #include "replay/wayback/memento.h"
 #include "replay/wayback/wayback_state.h"
+#include "store/document/attested.h"
 #include "store/volume/volume_record.h"
 #include "warc/request_key.h"
 #include "web/html/refresh.h"
@@ -134,13 +135,14 @@ static void add_source(struct wayback *wayback) {
     http_add_header(wayback->request, "X-Mnemon-Source", text);
 }
 
-/* The node that took it from a file: its key, which stands before its signature. */
+/* The node that took it from a file, if its signature is one that can be checked. */
 static void add_importer(struct wayback *wayback) {
     const struct fields *fields = &wayback->record.header->fields;
     struct bytes imported = fields_get(fields, BYTES(VOLUME_IMPORTED_FIELD));
+    struct attested attested;
     char text[SOURCE_SIZE_MAX];
-    if (imported.size > 0) {
-        wayback_clean(bytes_slice(imported, 0, bytes_find_byte(imported, ' ')), text, sizeof text);
+    if (attested_read(imported, &attested) && attested.later == 0) {
+        wayback_clean(attested.key, text, sizeof text);
         http_add_header(wayback->request, "X-Mnemon-Imported-By", text);
     }
 }
