@@ -79,6 +79,7 @@ struct ring_services *ring_services_new(const struct ring_services_config *confi
                                      .note = ring_services_note,
                                      .changed = on_jobs,
                                      .reload = on_rules,
+                                     .dialects = config->dialects,
                                      .deletions = ring_services->deletions,
                                      .context = ring_services};
     struct group_driver_config group_driver = {

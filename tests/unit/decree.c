@@ -352,6 +352,75 @@ static void a_job_spreads_from_node_to_node(void **state) {
     drop(fixture);
 }
 
+/* Of a program that is not written yet: only the founder's, and only to nodes that will keep it. */
+static void a_kind_of_a_later_version_is_kept_and_passed_on(void **state) {
+    enum { LATER = 200 };
+    struct fixture *fixture = make();
+    struct dialects *dialects = dialects_new(&dialect_of_program, NULL);
+    struct decrees_config config = {.directory = *state, .dialects = dialects};
+    struct peer now = {.key = {1}};
+    struct peer old = {.key = {2}};
+    struct err_detail detail = {.err = ERR_OK};
+    struct decree decree;
+    uint8_t id[DECREE_ID_SIZE];
+    struct buf answer;
+    fixture->charter.is_open = fixture->charter.members_may_add_jobs = true;
+    assert_int_equal(dialects_hear(dialects, &now, &dialect_of_program), 2);
+    assert_int_equal(dialects_hear_none(dialects, &old), 1);
+    struct decrees *decrees = decrees_new(&config);
+    decrees_set_charter(decrees, &fixture->charter, fixture->ring);
+    struct bytes encoded =
+        write_decree(fixture, &fixture->member, (enum decree_kind)LATER, "new", 7, BYTES("?"));
+    assert_int_equal(decrees_add(decrees, encoded, NULL), ERR_PERMISSION);
+    encoded = write_decree(fixture, &fixture->founder, (enum decree_kind)LATER, "new", 7, BYTES("?"));
+    assert_int_equal(decree_parse(encoded, &decree, NULL), ERR_OK);
+    assert_string_equal(decree_kind_name(decree.kind), "unknown");
+    decree_id(&decree, &fixture->sha256, id);
+    assert_int_equal(decrees_add(decrees, encoded, NULL), ERR_OK);
+    decrees_beat(decrees);
+    decrees_free(decrees);
+
+    decrees = decrees_new(&config); /* after a restart */
+    decrees_set_charter(decrees, &fixture->charter, fixture->ring);
+    decrees_beat(decrees);
+    assert_false(decrees_are_in_force(decrees, id, 7, &detail));
+    assert_string_equal(detail.text, "this version does not know its kind: it is kept and passed on");
+    buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);
+    assert_int_equal(decrees_answer(decrees, &old, BYTES(""), &answer, NULL), ERR_OK);
+    assert_int_equal(answer.size, 0);
+    assert_int_equal(decrees_answer(decrees, &now, BYTES(""), &answer, NULL), ERR_OK);
+    assert_true(answer.size > encoded.size);
+    assert_true(bytes_ends_with(buf_bytes(&answer), encoded));
+    buf_done(&answer);
+    decrees_free(decrees);
+    dialects_free(dialects);
+    drop(fixture);
+}
+
+static void deletions_are_given_to_nodes_that_know_them(void **state) {
+    struct fixture *fixture = make();
+    struct dialects *dialects = dialects_new(&dialect_of_program, NULL);
+    struct decrees_config config = {.directory = *state, .dialects = dialects};
+    struct peer now = {.key = {1}};
+    struct peer old = {.key = {2}};
+    struct buf answer;
+    assert_int_equal(dialects_hear(dialects, &now, &dialect_of_program), 2);
+    struct decrees *decrees = decrees_new(&config);
+    decrees_set_charter(decrees, &fixture->charter, fixture->ring);
+    struct bytes encoded =
+        write_decree(fixture, &fixture->founder, DECREE_DELETION, "gone", 7, BYTES("reason x\n"));
+    assert_int_equal(decrees_add(decrees, encoded, NULL), ERR_OK);
+    buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);
+    assert_int_equal(decrees_answer(decrees, &old, BYTES(""), &answer, NULL), ERR_OK);
+    assert_int_equal(answer.size, 0);
+    assert_int_equal(decrees_answer(decrees, &now, BYTES(""), &answer, NULL), ERR_OK);
+    assert_true(bytes_ends_with(buf_bytes(&answer), encoded));
+    buf_done(&answer);
+    decrees_free(decrees);
+    dialects_free(dialects);
+    drop(fixture);
+}
+
 static struct stat look_at(const char *directory, const char *name) {
     char path[SCRATCH_PATH_SIZE];
     struct stat seen;
@@ -727,6 +796,8 @@ int main(void) {
         TEST(a_decree_is_in_force_when_it_is_on_the_disk),
         TEST(rules_that_nobody_can_read_have_no_effect),
         TEST(a_job_spreads_from_node_to_node),
+        TEST(a_kind_of_a_later_version_is_kept_and_passed_on),
+        TEST(deletions_are_given_to_nodes_that_know_them),
         TEST(only_what_has_changed_is_written),
         TEST(strangers_cannot_fill_a_ring_by_invitation),
         TEST(strangers_cannot_fill_an_open_ring),

@@ -136,6 +136,10 @@ static void leaves_out_decrees_that_were_withdrawn(void **state) {
     assert_says(RING_TEXT_DECREES, &ring, "none");
     ring = (struct ring_view){.decrees = valid, .decrees_count = 2};
     assert_says(RING_TEXT_DECREES, &ring, "1 job, 1 takedown rule; of them 1 without effect");
+    const struct ring_view_decree later = {.is_unknown = true, .counts = true};
+    ring = (struct ring_view){.decrees = &later, .decrees_count = 1};
+    assert_says(RING_TEXT_DECREES, &ring,
+                "0 jobs, 0 takedown rules, 1 of kinds that this version does not know");
 }
 
 static void names_the_worst_of_a_member(void **state) {

@@ -487,6 +487,7 @@ void decrees_view(struct decrees *decrees, struct arena *arena, struct ring_view
             .name = arena_copy(arena, entry->decree.name),
             .is_job = entry->decree.kind == DECREE_JOB,
             .is_deletion = entry->decree.kind == DECREE_DELETION,
+            .is_unknown = decree_kind_is_later(entry->decree.kind),
             .about = decrees_about(decrees, entry, arena),
             .version = entry->decree.version,
             .is_withdrawn = entry->decree.text.size == 0,

@@ -24,6 +24,7 @@
 #include "base/json.h"
 #include "net/identity.h"
 #include "node/rpc/peer_rpc.h"
+#include "node/versions/dialects.h"
 #include "protocol/ring/decree.h"
 #include "protocol/ring/decree_room.h"
 #include "replay/admin/ring_view.h"
@@ -52,6 +53,7 @@ struct decrees_config {
     /* Read the rules of access now: none is in force before that. NULL: it is enough that they can be read.
      */
     enum err (*reload)(void *context, struct err_detail *detail);
+    struct dialects *dialects; /* NULL: every node is given all that it lacks; outlives it */
     struct deletions
         *deletions; /* does what decrees delete; outlives it; NULL: nobody, so none is in force */
     void *context;

@@ -59,6 +59,16 @@ static bool decrees_asker_has(struct bytes list, const struct decrees_entry *ent
     return false;
 }
 
+/* Does this node understand it, or at least keep it? */
+static bool decrees_is_for(const struct decrees *decrees, const struct peer *peer,
+                           const struct decrees_entry *entry) {
+    struct dialects *dialects = decrees->config.dialects;
+    enum decree_kind kind = entry->decree.kind;
+    bool is_new = kind == DECREE_DELETION || decree_kind_is_later(kind);
+    enum dialect_feature feature = kind == DECREE_DELETION ? DIALECT_DELETIONS : DIALECT_KEEPS_LATER;
+    return dialects == NULL || !is_new || dialects_has(dialects, peer, feature);
+}
+
 static void decrees_give(const struct decrees_entry *entry, struct bytes question, struct buf *answer) {
     uint8_t head[WIRE_VARINT_SIZE_MAX];
     struct wire_writer writer;
@@ -72,8 +82,8 @@ static void decrees_give(const struct decrees_entry *entry, struct bytes questio
     buf_put(answer, bytes_of(entry->encoded, entry->size));
 }
 
-/* What an asker misses that it may be given again and again, in vain: it has no room for those of members,
- * and a version before 0.3 does not keep deletions. They must not fill every answer. */
+/* What an asker misses that it may be given again and again, in vain, since it has no room for it, must not
+ * fill every answer. */
 enum { GOSSIP_FIRST, GOSSIP_DELETIONS, GOSSIP_MEMBERS, GOSSIP_TURNS };
 
 static int decrees_turn(const struct decrees *decrees, const struct decrees_entry *entry) {
@@ -85,7 +95,6 @@ static int decrees_turn(const struct decrees *decrees, const struct decrees_entr
 enum err decrees_answer(void *context, const struct peer *from, struct bytes question, struct buf *answer,
                         struct err_detail *detail) {
     struct decrees *decrees = context;
-    (void)from;
     if (question.size % LISTED_SIZE != 0) {
         return err_set(detail, ERR_INVALID, "no list of decrees");
     }
@@ -93,7 +102,7 @@ enum err decrees_answer(void *context, const struct peer *from, struct bytes que
     for (int turn = 0; turn < GOSSIP_TURNS; turn++) {
         for (size_t i = 0; i < decrees->count; i++) {
             const struct decrees_entry *entry = &decrees->entries[i];
-            if (decrees_turn(decrees, entry) == turn) {
+            if (decrees_turn(decrees, entry) == turn && decrees_is_for(decrees, from, entry)) {
                 decrees_give(entry, question, answer);
             }
         }

@@ -330,13 +330,19 @@ static bool is_own_trouble(enum err err) {
     return err == ERR_NO_SPACE || err == ERR_IO || err == ERR_SYSTEM || err == ERR_MEMORY || err == ERR_FILES;
 }
 
+/* A later program will know what it says. */
+static enum err obey_nothing(struct err_detail *detail) {
+    return err_set(detail, ERR_UNSUPPORTED, "this version does not know its kind: it is kept and passed on");
+}
+
 static void obey_order(struct decrees *decrees, struct order *order, bool *ret_is_changed) {
     char sentence[SENTENCE_SIZE_MAX];
     struct err_detail detail = {.err = ERR_OK};
     const char *directory = decrees->config.directory;
-    order->err = order->kind == DECREE_JOB     ? obey_job(directory, order, ret_is_changed, &detail)
-                 : order->kind == DECREE_RULES ? obey_rules(directory, order, ret_is_changed, &detail)
-                                               : obey_deletion(decrees, order, &detail);
+    order->err = order->kind == DECREE_JOB        ? obey_job(directory, order, ret_is_changed, &detail)
+                 : order->kind == DECREE_RULES    ? obey_rules(directory, order, ret_is_changed, &detail)
+                 : order->kind == DECREE_DELETION ? obey_deletion(decrees, order, &detail)
+                                                  : obey_nothing(&detail);
     if (order->err != ERR_OK) {
         snprintf(order->why_not, sizeof order->why_not, "%s", err_detail_text(&detail, order->err));
         snprintf(sentence, sizeof sentence, "the decree \"%s\" cannot be obeyed: %s", order->name,

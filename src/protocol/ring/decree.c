@@ -20,7 +20,10 @@ bool decree_name_is_valid(struct bytes name) {
 }
 
 const char *decree_kind_name(enum decree_kind kind) {
-    return kind == DECREE_JOB ? "job" : kind == DECREE_RULES ? "rules" : "deletion";
+    return kind == DECREE_JOB        ? "job"
+           : kind == DECREE_RULES    ? "rules"
+           : kind == DECREE_DELETION ? "deletion"
+                                     : "unknown";
 }
 
 struct bytes decree_write(const struct decree *decree, charter_sign *sign, const void *signer, uint8_t *out) {
@@ -65,8 +68,8 @@ static void decree_read_fields(struct wire_reader *reader, struct decree *decree
     wire_read_array(reader, decree->ring, CHARTER_ID_SIZE);
     wire_read_array(reader, decree->author, PEER_KEY_SIZE);
     uint8_t kind = wire_read_u8(reader);
-    if (kind != DECREE_JOB && kind != DECREE_RULES && kind != DECREE_DELETION) {
-        wire_read_fail(reader, ERR_UNSUPPORTED, "a decree of an unknown kind");
+    if (kind < DECREE_JOB) {
+        wire_read_fail(reader, ERR_INVALID, "a decree of no kind");
     }
     decree->kind = (enum decree_kind)kind;
     decree->name = wire_read_string(reader, DECREE_NAME_SIZE_MAX);
@@ -160,9 +163,11 @@ enum err decree_counts(const struct decree *decree, const struct charter *charte
                        membership_verdict_text(verdict));
     }
     if (decree->kind != DECREE_JOB) {
-        return err_set(detail, ERR_PERMISSION,
+        return err_set(detail, ERR_PERMISSION, "%s",
                        decree->kind == DECREE_DELETION ? "only the founder deletes captures"
-                                                       : "only the founder makes rules of access");
+                       : decree->kind == DECREE_RULES
+                           ? "only the founder makes rules of access"
+                           : "only the founder's decrees are kept if this version does not know their kind");
     }
     if (!charter->members_may_add_jobs) {
         return err_set(detail, ERR_PERMISSION, "only the founder adds jobs to this ring");

@@ -33,7 +33,12 @@ enum decree_kind {
     DECREE_DELETION = 3, /* text: which captures are deleted, and why; nodes before 0.3 do not know it */
 };
 
-/* "job", "rules", "deletion". */
+/* Of a later program: it is kept and passed on if it is the founder's, and has no effect here. */
+static inline bool decree_kind_is_later(enum decree_kind kind) {
+    return kind > DECREE_DELETION;
+}
+
+/* "job", "rules", "deletion", "unknown". */
 const char *decree_kind_name(enum decree_kind kind);
 
 /* Slices borrow from what was read. */
@@ -54,7 +59,7 @@ bool decree_name_is_valid(struct bytes name);
 /* Values must be within their bounds; out has room for DECREE_SIZE_MAX. Returns what was written. */
 struct bytes decree_write(const struct decree *decree, charter_sign *sign, const void *signer, uint8_t *out);
 
-/* ERR_INVALID, ERR_TRUNCATED, ERR_LIMIT: it is none; ERR_UNSUPPORTED: a later layout or kind. The signature
+/* ERR_INVALID, ERR_TRUNCATED, ERR_LIMIT: it is none; ERR_UNSUPPORTED: a later layout. The signature
  * is the next function's: what does not count anyway need not be verified. */
 enum err decree_parse(struct bytes input, struct decree *ret_decree, struct err_detail *detail) MUST_CHECK;
 

@@ -87,6 +87,7 @@ static void put_decree(struct sheet *sheet, const struct ring_view_decree *decre
     FILL(sheet, "<tr><td>{html}<td class=url>{text}<td>",
          {.string = decree->is_job        ? "job"
                     : decree->is_deletion ? "deletion"
+                    : decree->is_unknown  ? "of a kind that this version does not know"
                                           : "takedown"},
          {.text = decree->about != NULL && decree->about[0] != '\0' ? bytes_of_string(decree->about)
                                                                     : decree->name});

@@ -246,17 +246,19 @@ static void put_decrees(struct buf *out, const struct ring_view *ring) {
     uint64_t jobs_count = 0;
     uint64_t rules_count = 0;
     uint64_t deletions_count = 0;
+    uint64_t unknown_count = 0;
     uint64_t idle_count = 0;
     for (size_t i = 0; i < ring->decrees_count; i++) {
         const struct ring_view_decree *decree = &ring->decrees[i];
         if (!decree->is_withdrawn) {
             jobs_count += decree->is_job;
             deletions_count += decree->is_deletion;
-            rules_count += !decree->is_job && !decree->is_deletion;
+            unknown_count += decree->is_unknown;
+            rules_count += !decree->is_job && !decree->is_deletion && !decree->is_unknown;
             idle_count += !decree->counts;
         }
     }
-    if (jobs_count + rules_count + deletions_count == 0) {
+    if (jobs_count + rules_count + deletions_count + unknown_count == 0) {
         buf_put_string(out, "none");
         return;
     }
@@ -266,6 +268,11 @@ static void put_decrees(struct buf *out, const struct ring_view *ring) {
     if (deletions_count > 0) {
         buf_put_string(out, ", ");
         put_things(out, deletions_count, "deletion");
+    }
+    if (unknown_count > 0) {
+        buf_put_string(out, ", ");
+        value_put_count(out, unknown_count);
+        buf_put_string(out, " of kinds that this version does not know");
     }
     if (idle_count > 0) {
         buf_put_string(out, "; of them ");

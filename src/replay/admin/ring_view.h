@@ -50,7 +50,8 @@ struct ring_view_decree {
     const char *author;
     struct bytes name;
     bool is_job;
-    bool is_deletion;  /* if neither, a takedown rule */
+    bool is_deletion;
+    bool is_unknown;   /* of a later version; if none of the three, a takedown rule */
     const char *about; /* of a deletion: what, why, how many captures have gone; else "" or NULL */
     uint64_t version;
     bool is_withdrawn;
