@@ -69,6 +69,10 @@ static void try_charter(struct bytes input) {
     uint8_t *again = malloc(CHARTER_SIZE_MAX);
     ASSERT(charter != NULL && again != NULL);
     ASSERT(charter_read(input, doubt, charter, NULL) != ERR_OK);
+    ASSERT(charter_read_later(input, doubt, charter, NULL) != ERR_OK);
+    bool is_later = charter_read_later(input, believe, charter, NULL) == ERR_OK;
+    ASSERT(!is_later || charter_name_is_valid(bytes_of_string(charter->name)));
+    ASSERT(!is_later || charter_read(input, believe, charter, NULL) == ERR_UNSUPPORTED);
     if (charter_read(input, believe, charter, NULL) == ERR_OK) {
         enum err err = charter_check(charter, NULL);
         ASSERT(err == ERR_OK);

@@ -1,6 +1,9 @@
 """Which version of the protocol nodes speak: they say it, show it, and refuse what has none in common with them."""
 
+import base64
+import hashlib
 import json
+import re
 import subprocess
 import urllib.request
 
@@ -160,3 +163,54 @@ def test_a_signature_of_a_later_version_is_kept_passed_on_and_shown_as_not_check
     # The old program has the capture, without what it would have called false.
     assert "Fetched by" not in old.get(f"/details/20110506070809/{url}")
     assert not any(complaints(each) for each in (a, b, old)), [complaints(each) for each in (a, b, old)]
+
+
+def sign(each, context, message):
+    """As a program of the founder's would."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    seed = re.search(r"^seed (\S+)$", (each.directory / "identity").read_text(), re.MULTILINE)[1]
+    secret = Ed25519PrivateKey.from_private_bytes(base64.b32decode(seed.upper() + "===="))
+    return message + secret.sign(hashlib.blake2b(f"mnemon {context}".encode() + b"\0" + message).digest())
+
+
+def test_charters_and_decrees_of_a_later_program_spread_and_nobody_is_blamed(node, previous):
+    pytest.importorskip("cryptography")
+    a, b, old = (configure(node(number), COMPARE) for number in (2, 3, 4))
+    old.program = previous
+    found(a, "--open", "--replicas", "3")
+    charter = (a.directory / "ring" / "charter").read_bytes()
+    at = 5 + 32 + 1 + len("films") + 8  # magic, layout, founder, name, created: the version follows
+    assert charter[:5] == b"mnch\1" and charter[at:at + 4] == b"\1\0\0\0"
+    later = sign(a, "mnemon charter 1", b"mnch\2" + charter[5:at] + b"\2\0\0\0" + charter[at + 4:-64] + b"more")
+    (a.directory / "ring" / "charter.later").write_bytes(later)
+    ring = hashlib.sha256(b"mnch" + charter[5:at]).digest()[:16]
+    author = charter[5:37]
+    decree = sign(a, "mnemon decree 1",
+                  b"mnde\1" + ring + author + b"\x63\3new" + (7).to_bytes(8, "little") + b"\4what")
+    name = hashlib.sha256(author + b"\x63new").digest()[:16].hex()
+    (a.directory / "ring" / "decrees").mkdir()
+    (a.directory / "ring" / "decrees" / name).write_bytes(decree)
+    a.start()
+    b.start("--join", a.place)
+    old.start("--join", a.place)
+    await_agreement([a, b, old])
+    wait_for(lambda: (b.directory / "ring" / "charter.later").exists() and (b.directory / "ring" / "decrees" / name).exists(),
+             lambda: b.said)
+    assert (b.directory / "ring" / "charter.later").read_bytes() == later
+    assert (b.directory / "ring" / "decrees" / name).read_bytes() == decree
+    sentence = ("version 2 of the charter has the form of a later program: this node goes on with version 1, and must be"
+                " upgraded")
+    for each in (a, b):
+        wait_for(lambda: complaints(each) == [sentence], lambda: str(complaints(each)))
+        assert each.status()["charter"]["version"] == 1
+        shown = each.run("ring", "status").stdout
+        assert sentence in shown and "1 of kinds that this version does not know" in shown, shown
+        listed = each.status()["services"]["decrees"]
+        assert [(d["kind"], d["in_force"], d["why_not"]) for d in listed] == [
+            ("unknown", False, "this version does not know its kind: it is kept and passed on")]
+    assert complaints(old) == [] and not (old.directory / "ring" / "decrees" / name).exists()
+    # What was kept is there after a restart, and is told again.
+    b.stop()
+    b.start()
+    wait_for(lambda: complaints(b) == [sentence], lambda: str(complaints(b)))

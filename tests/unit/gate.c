@@ -19,6 +19,9 @@ struct side {
     size_t greetings_count;
     size_t learned_count;
     uint32_t learned_version;
+    size_t later_count;
+    uint32_t later_version;
+    bool is_shown_later; /* it tells others of charters of a later layout */
     size_t met_count;
     size_t complaints_count;
     char complaint[SENTENCE_SIZE]; /* the last */
@@ -59,6 +62,19 @@ static void on_learned(void *context, const struct peer *from, const struct char
     gate_set_charter(side->gate, charter, encoded);
 }
 
+static void on_learned_later(void *context, uint32_t version, struct bytes encoded) {
+    struct side *side = context;
+    side->later_count++;
+    side->later_version = version;
+    assert_true(encoded.size > CHARTER_SIGNATURE_SIZE);
+}
+
+static bool keeps_later(void *context, const struct peer *peer) {
+    const struct side *side = context;
+    (void)peer;
+    return side->is_shown_later;
+}
+
 static void on_met(void *context, const struct peer *peer) {
     struct side *side = context;
     (void)peer;
@@ -89,6 +105,8 @@ static void open_side(struct world *world, struct side *side) {
         .datagram = side->datagram,
         .clock = &world->clock.clock,
         .learned = on_learned,
+        .learned_later = on_learned_later,
+        .keeps_later = keeps_later,
         .met = on_met,
         .complain = on_complaint,
         .context = side,
@@ -472,6 +490,78 @@ static void who_boasts_of_a_version_is_not_believed_again_at_once(void **state) 
     assert_true(gate_is_fetching(world->a.gate));
 }
 
+/* As a later program might write it: another layout, and more at its end. */
+static struct bytes make_later(struct world *world, uint32_t version, uint8_t out[CHARTER_SIZE_MAX]) {
+    static const char more[] = "what nobody knows yet";
+    struct charter charter = world->charter;
+    charter.version = version;
+    size_t size = charter_write(&charter, sign, &world->founder, out).size - CHARTER_SIGNATURE_SIZE;
+    out[4] = 2;
+    memcpy(out + size, more, sizeof more);
+    size += sizeof more;
+    identity_sign(&world->founder, CHARTER_CONTEXT, bytes_of(out, size), out + size);
+    return bytes_of(out, size + CHARTER_SIGNATURE_SIZE);
+}
+
+static void a_charter_of_a_later_layout_is_kept_and_passed_on(void **state) {
+    struct world *world = *state;
+    uint8_t *memory = malloc(CHARTER_SIZE_MAX);
+    struct membership membership;
+    uint8_t shown[MEMBERSHIP_SIZE_MAX];
+    assert_non_null(memory);
+    struct bytes later = make_later(world, 3, memory);
+    gate_fetch(world->a.gate, &world->b.peer, world->ring);
+    deliver_piece(world, later, 3, 0);
+    assert_int_equal(world->a.later_count, 1);
+    assert_int_equal(world->a.later_version, 3);
+    assert_int_equal(world->a.learned_count, 0);
+    assert_int_equal(world->a.complaints_count, 0); /* nobody is blamed */
+
+    /* It is not fetched again, and an older one does not take its place. */
+    invite(world, &membership, 0);
+    struct greeting hello = hello_of(world, &membership, shown);
+    hello.version = 3;
+    deliver_greeting(world, &hello);
+    assert_false(gate_is_fetching(world->a.gate));
+    assert_int_equal(gate_set_later(world->a.gate, make_later(world, 2, memory)), 0);
+
+    /* b has the charter that it can read, and is given the later one as soon as it keeps such ones. */
+    gate_set_charter(world->b.gate, &world->charter, world->charter_bytes);
+    gate_fetch(world->b.gate, &world->a.peer, world->ring);
+    while (gate_is_fetching(world->b.gate)) {
+        uv_run(&world->loop, UV_RUN_NOWAIT);
+    }
+    assert_int_equal(world->b.later_count, 0);
+    world->a.is_shown_later = true;
+    gate_fetch(world->b.gate, &world->a.peer, world->ring);
+    turn_until(world, &world->b.later_count, 1);
+    assert_int_equal(world->b.later_version, 3);
+
+    /* A version that can be read, and is as new, ends it. */
+    world->charter.version = 3;
+    write_charter(world);
+    gate_set_charter(world->b.gate, &world->charter, world->charter_bytes);
+    assert_int_equal(gate_set_later(world->b.gate, make_later(world, 3, memory)), 0);
+    assert_int_equal(gate_set_later(world->b.gate, make_later(world, 4, memory)), 4);
+    free(memory);
+}
+
+static void a_later_layout_that_the_founder_did_not_sign_is_refused(void **state) {
+    struct world *world = *state;
+    uint8_t *memory = malloc(CHARTER_SIZE_MAX);
+    assert_non_null(memory);
+    struct bytes later = make_later(world, 3, memory);
+    memory[later.size - CHARTER_SIGNATURE_SIZE - 1] ^= 1;
+    gate_fetch(world->a.gate, &world->b.peer, world->ring);
+    deliver_piece(world, later, 3, 0);
+    assert_int_equal(world->a.later_count, 0);
+    assert_int_equal(world->a.complaints_count, 1);
+    world->charter.created_s++; /* of another ring */
+    assert_int_equal(gate_set_later(world->a.gate, make_later(world, 3, memory)), 0);
+    assert_int_equal(gate_set_later(world->a.gate, world->charter_bytes), 0); /* of no later layout */
+    free(memory);
+}
+
 static void who_asks_for_another_ring_is_refused(void **state) {
     struct world *world = *state;
     struct greeting ask = {.kind = GREETING_ASK};
@@ -506,6 +596,9 @@ int main(void) {
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_charter_of_another_ring_than_wanted_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_boasts_of_a_version_is_not_believed_again_at_once, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_charter_of_a_later_layout_is_kept_and_passed_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_later_layout_that_the_founder_did_not_sign_is_refused, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(who_asks_for_another_ring_is_refused, set_up, tear_down),
     };

@@ -57,6 +57,26 @@ static void a_charter_comes_back(void **state) {
     free(files);
 }
 
+/* A program that can read it takes it, once. */
+static void a_later_charter_is_kept_until_it_can_be_read(void **state) {
+    struct files *files = make_files();
+    struct bytes read;
+    struct bytes encoded = charter_write(&files->charter, sign, &files->identity, files->memory);
+    assert_int_equal(ring_files_read_later(*state, files->again), 0);
+    assert_int_equal(ring_files_write_charter(*state, encoded, NULL), ERR_OK);
+    assert_int_equal(ring_files_write_later(*state, BYTES("mnch\2 of a later program"), NULL), ERR_OK);
+    assert_int_equal(ring_files_read_later(*state, files->again), 24);
+    assert_memory_equal(files->again, "mnch\2 of a later program", 24);
+    files->charter.version = 2;
+    encoded = charter_write(&files->charter, sign, &files->identity, files->memory);
+    assert_int_equal(ring_files_write_later(*state, encoded, NULL), ERR_OK);
+    assert_int_equal(ring_files_read_later(*state, files->again), 0);
+    assert_int_equal(ring_files_read_charter(*state, &files->other, files->again, &read, NULL), ERR_OK);
+    assert_int_equal(files->other.version, 2);
+    assert_int_equal(ring_files_read_later(*state, files->again), 0);
+    free(files);
+}
+
 static void a_damaged_charter_is_named(void **state) {
     struct files *files = make_files();
     struct bytes read;
@@ -166,6 +186,7 @@ static void a_flood_of_complaints_is_bounded(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_charter_comes_back),
+        TEST(a_later_charter_is_kept_until_it_can_be_read),
         TEST(a_damaged_charter_is_named),
         TEST(no_membership_is_none),
         TEST(peers_come_back_or_count_as_none),

@@ -54,6 +54,9 @@ struct gate {
     uint8_t encoded[CHARTER_SIZE_MAX];
     uint32_t encoded_size; /* 0: no charter yet */
     struct charter arrived;
+    uint8_t later[CHARTER_SIZE_MAX]; /* a charter of a later layout, of this ring */
+    uint32_t later_size;             /* 0: there is none */
+    uint32_t later_version;
     struct lru members;   /* key: struct acquaintance */
     struct lru strangers; /* likewise */
     struct fetch fetch;
@@ -74,6 +77,12 @@ static bool has_charter(const struct gate *gate) {
     return gate->encoded_size > 0;
 }
 
+/* Is this node told of the later one? */
+static bool gate_has_later_for(const struct gate *gate, const struct peer *peer) {
+    const struct gate_config *config = &gate->config;
+    return gate->later_size > 0 && config->keeps_later != NULL && config->keeps_later(config->context, peer);
+}
+
 /* What does not leave, or not arrive, is said again when it is needed. */
 static void gate_say(struct gate *gate, const struct peer *to, struct greeting *greeting) {
     uint8_t memory[GREETING_SIZE_MAX];
@@ -82,7 +91,9 @@ static void gate_say(struct gate *gate, const struct peer *to, struct greeting *
         return;
     }
     memcpy(greeting->ring, gate->ring, CHARTER_ID_SIZE);
-    greeting->version = has_charter(gate) ? gate->charter.version : 0;
+    greeting->version = !has_charter(gate)             ? 0
+                        : gate_has_later_for(gate, to) ? gate->later_version
+                                                       : gate->charter.version;
     (void)datagram_send(gate->config.datagram, to, DATAGRAM_CHARTER, greeting_write(greeting, memory));
 }
 
@@ -282,11 +293,32 @@ static enum err judge_charter(struct gate *gate, const uint8_t claimed[CHARTER_I
     return has_charter(gate) ? charter_succeeds(&gate->charter, &gate->arrived, detail) : ERR_OK;
 }
 
+/* What came cannot be read: can it be kept? Whoever gave it is not to be blamed then. */
+static bool gate_take_later(struct gate *gate, struct bytes encoded) {
+    bool is_newer =
+        has_charter(gate) && charter_read_later(encoded, identity_verify, &gate->arrived, NULL) == ERR_OK &&
+        charter_is_same_ring(&gate->charter, &gate->arrived) &&
+        gate->arrived.version > gate->charter.version && gate->arrived.version > gate->later_version;
+    if (is_newer) {
+        memmove(gate->later, encoded.data, encoded.size);
+        gate->later_size = (uint32_t)encoded.size;
+        gate->later_version = gate->arrived.version;
+    }
+    return is_newer;
+}
+
 static void finish_fetch(struct gate *gate, const struct peer *from, const uint8_t claimed[CHARTER_ID_SIZE]) {
     struct err_detail detail = {0};
     struct fetch *fetch = &gate->fetch;
     fetch->is_running = false;
     enum err err = judge_charter(gate, claimed, &detail);
+    if (err == ERR_UNSUPPORTED && gate_take_later(gate, bytes_of(fetch->bytes, fetch->size))) {
+        if (gate->config.learned_later != NULL) {
+            gate->config.learned_later(gate->config.context, gate->later_version,
+                                       bytes_of(gate->later, gate->later_size));
+        }
+        return;
+    }
     if (err != ERR_OK) {
         note_failure(gate, from);
     }
@@ -332,16 +364,20 @@ static void on_ask(struct gate *gate, const struct peer *from, const struct gree
         gate_refuse(gate, from, GREETING_OTHER_RING);
         return;
     }
-    if (greeting->offset >= gate->encoded_size) {
+    /* A newcomer first needs one that it can surely read. */
+    bool is_later = !is_any && gate_has_later_for(gate, from);
+    struct bytes given =
+        is_later ? bytes_of(gate->later, gate->later_size) : bytes_of(gate->encoded, gate->encoded_size);
+    if (greeting->offset >= given.size) {
         return;
     }
-    uint32_t left = gate->encoded_size - greeting->offset;
+    struct bytes rest = bytes_skip(given, greeting->offset);
     struct greeting answer = {
         .kind = GREETING_PIECE,
-        .size = gate->encoded_size,
+        .size = (uint32_t)given.size,
         .offset = greeting->offset,
-        .piece = bytes_of(gate->encoded + greeting->offset,
-                          left < GREETING_PIECE_SIZE_MAX ? left : GREETING_PIECE_SIZE_MAX),
+        .piece =
+            bytes_slice(rest, 0, rest.size < GREETING_PIECE_SIZE_MAX ? rest.size : GREETING_PIECE_SIZE_MAX),
     };
     gate_say(gate, from, &answer);
 }
@@ -374,7 +410,7 @@ static void on_hello(struct gate *gate, const struct peer *from, const struct gr
     if (greeting->wants_answer) {
         send_hello(gate, from, false);
     }
-    bool is_newer = greeting->version > gate->charter.version;
+    bool is_newer = greeting->version > gate->charter.version && greeting->version > gate->later_version;
     if (is_newer && !gate->fetch.is_running && !has_failed(gate, from->key)) {
         gate_fetch(gate, from, gate->ring);
     }
@@ -418,6 +454,14 @@ void gate_set_charter(struct gate *gate, const struct charter *charter, struct b
     memmove(gate->encoded, encoded.data, encoded.size);
     gate->encoded_size = (uint32_t)encoded.size;
     charter_id(charter, &gate->sha256, gate->ring);
+    if (gate->later_version <= charter->version) {
+        gate->later_size = gate->later_version = 0;
+    }
+}
+
+uint32_t gate_set_later(struct gate *gate, struct bytes encoded) {
+    bool is_taken = encoded.size <= CHARTER_SIZE_MAX && gate_take_later(gate, encoded);
+    return is_taken ? gate->later_version : 0;
 }
 
 void gate_set_membership(struct gate *gate, const struct membership *membership) {

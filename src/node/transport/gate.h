@@ -30,6 +30,10 @@ struct gate_config {
     /* A charter came, signed by its founder: the first one, or one that succeeds ours. */
     void (*learned)(void *context, const struct peer *from, const struct charter *charter,
                     struct bytes encoded);
+    /* The ring has a charter of a later layout, which can only be passed on. */
+    void (*learned_later)(void *context, uint32_t version, struct bytes encoded);
+    /* Does this node keep such charters? NULL: no. */
+    bool (*keeps_later)(void *context, const struct peer *peer);
     /* A node spoke: its address now has a key. */
     void (*met)(void *context, const struct peer *peer);
     /* May something be said to this node, in a version that both speak? NULL: always. */
@@ -52,6 +56,10 @@ void gate_free(struct gate *gate);
 
 /* From now on this is the charter; encoded as charter_write() gave it. */
 void gate_set_charter(struct gate *gate, const struct charter *charter, struct bytes encoded);
+/* A charter of a later layout that was kept: it is passed on to nodes that keep such ones. Returns its
+ * version; 0: it is none of this ring, or not newer than what there is. */
+uint32_t gate_set_later(struct gate *gate, struct bytes encoded);
+
 void gate_set_membership(struct gate *gate, const struct membership *membership);
 
 /* A message of kind DATAGRAM_CHARTER. */

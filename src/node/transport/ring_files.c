@@ -1,6 +1,7 @@
 #include "node/transport/ring_files.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/whole_file.h"
@@ -72,6 +73,38 @@ enum err ring_files_read_charter(const char *directory, struct charter *ret_char
 
 enum err ring_files_write_charter(const char *directory, struct bytes charter, struct err_detail *detail) {
     return ring_files_write_file(directory, "charter", charter, detail);
+}
+
+enum err ring_files_write_later(const char *directory, struct bytes charter, struct err_detail *detail) {
+    return ring_files_write_file(directory, "charter.later", charter, detail);
+}
+
+/* Charters are large: not on the stack. ERR_OK: it takes the place of the one that counted. */
+static enum err ring_files_adopt(const char *directory, struct bytes later) {
+    struct charter *charters = malloc(2 * sizeof *charters + CHARTER_SIZE_MAX);
+    struct bytes encoded;
+    if (charters == NULL) {
+        return ERR_MEMORY;
+    }
+    enum err err =
+        ring_files_read_charter(directory, &charters[0], (uint8_t *)(charters + 2), &encoded, NULL);
+    err = err == ERR_OK ? charter_read(later, identity_verify, &charters[1], NULL) : err;
+    err = err == ERR_OK ? charter_succeeds(&charters[0], &charters[1], NULL) : err;
+    err = err == ERR_OK ? ring_files_write_charter(directory, later, NULL) : err;
+    free(charters);
+    return err;
+}
+
+size_t ring_files_read_later(const char *directory, uint8_t memory[CHARTER_SIZE_MAX]) {
+    char path[PATH_SIZE_MAX];
+    struct bytes later;
+    enum err err = ring_files_read_file(ring_files_path_of(directory, "charter.later", path), memory,
+                                        CHARTER_SIZE_MAX, &later, NULL);
+    bool is_adopted = err == ERR_OK && ring_files_adopt(directory, later) == ERR_OK;
+    if (is_adopted) {
+        (void)!whole_file_remove(path, NULL); /* if not, it is older than the charter at the next start */
+    }
+    return err == ERR_OK && !is_adopted ? later.size : 0;
 }
 
 enum err ring_files_read_membership(const char *directory, struct membership *ret_membership,
@@ -146,7 +179,8 @@ enum err ring_files_write_peers(const char *directory, const struct peer *peers,
 /* ---- leaving ---- */
 
 enum err ring_files_leave(const char *directory, struct err_detail *detail) {
-    static const char *const names[] = {"peers", "membership", "charter"}; /* the charter last: it counts */
+    static const char *const names[] = {"peers", "membership", "charter.later",
+                                        "charter"}; /* the charter last: it counts */
     char path[PATH_SIZE_MAX];
     char left[PATH_SIZE_MAX + 8];
     if (access(ring_files_path_of(directory, "charter", path), F_OK) != 0) {

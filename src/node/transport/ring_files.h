@@ -2,6 +2,7 @@
  * ring_files - what a data directory keeps of its ring:
  *
  *      DIR/ring/charter       the newest version that this node has seen (docs/formats/charter.md)
+ *      DIR/ring/charter.later one that only a later program can read, to pass it on
  *      DIR/ring/membership    its invitation, if it has one
  *      DIR/ring/peers         places of the ring where it was last reached, to come back after a restart
  *
@@ -23,6 +24,14 @@ enum err ring_files_read_charter(const char *directory, struct charter *ret_char
 /* As charter_write() gives it. The directories are made. */
 enum err ring_files_write_charter(const char *directory, struct bytes charter,
                                   struct err_detail *detail) MUST_CHECK;
+
+/*
+ * A charter of a later layout, kept for others. Returns its size; 0: there is none. If this program can read
+ * it by now, and it succeeds the one that counts, it takes its place first, and the size is 0.
+ */
+size_t ring_files_read_later(const char *directory, uint8_t memory[CHARTER_SIZE_MAX]);
+enum err ring_files_write_later(const char *directory, struct bytes charter,
+                                struct err_detail *detail) MUST_CHECK;
 
 /* None is a success. */
 enum err ring_files_read_membership(const char *directory, struct membership *ret_membership,

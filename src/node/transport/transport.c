@@ -243,6 +243,7 @@ static enum err read_files(struct transport *transport, struct err_detail *detai
     const char *directory = transport->config.directory;
     char path[PATH_SIZE_MAX];
     struct bytes encoded;
+    transport->later.size = ring_files_read_later(directory, transport->later.encoded);
     snprintf(path, sizeof path, "%s/ring/charter", directory);
     stat(path, &transport->seen);
     enum err err =
@@ -431,6 +432,8 @@ static enum err open_gate(struct transport *transport) {
         .clock = transport->config.clock,
         .membership = transport->membership,
         .learned = transport_on_learned,
+        .learned_later = transport_on_learned_later,
+        .keeps_later = transport_keeps_later,
         .met = transport_on_met,
         .speaks = transport_speaks,
         .complain = transport_on_complaint,
@@ -564,6 +567,22 @@ static void note_written(struct transport *transport, const struct transport_pos
     transport->has_write_failed = err != ERR_OK;
 }
 
+/* What the disk does not take comes again from others, in a minute. */
+static void write_later(struct transport *transport) {
+    struct err_detail detail = {0};
+    struct transport_later *later = &transport->later_post;
+    pthread_mutex_lock(&transport->lock);
+    *later = transport->later_to_disk;
+    transport->later_to_disk.size = 0;
+    pthread_mutex_unlock(&transport->lock);
+    if (later->size > 0) {
+        note_failure(transport,
+                     ring_files_write_later(transport->config.directory,
+                                            bytes_of(later->encoded, later->size), &detail),
+                     &detail);
+    }
+}
+
 static void write_files(struct transport *transport) {
     struct peer peers[RING_FILES_PEERS_MAX];
     struct err_detail detail = {0};
@@ -627,6 +646,7 @@ static void read_charter(struct transport *transport) {
 
 void transport_beat(struct transport *transport) {
     write_files(transport);
+    write_later(transport);
     pthread_mutex_lock(&transport->lock);
     bool is_awaited = transport->is_running && transport->has_ring && !transport->from_disk.has_charter;
     pthread_mutex_unlock(&transport->lock);

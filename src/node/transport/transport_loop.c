@@ -432,10 +432,18 @@ static void keep_charter(struct transport *transport, struct bytes encoded) {
     }
 }
 
+/* So that a new version spreads at once. */
+static void greet_all(struct transport *transport) {
+    struct peer peers[RING_FILES_PEERS_MAX];
+    size_t count = transport->ring != NULL ? transport_peers(transport, peers) : 0;
+    for (size_t i = 0; i < count; i++) {
+        gate_greet(transport->gate, &peers[i]);
+    }
+}
+
 /* The ring's parameters do not change between versions, only its members and what it shall do. */
 void transport_take_charter(struct transport *transport, const struct charter *charter,
                             struct bytes encoded) {
-    struct peer peers[RING_FILES_PEERS_MAX];
     if (transport->has_charter && charter_succeeds(&transport->charter, charter, NULL) != ERR_OK) {
         return;
     }
@@ -452,10 +460,7 @@ void transport_take_charter(struct transport *transport, const struct charter *c
     transport->mapping = (int)charter->mapping;
     pthread_mutex_unlock(&transport->lock);
     transport_share_charter(transport);
-    size_t count = transport->ring != NULL ? transport_peers(transport, peers) : 0;
-    for (size_t i = 0; i < count; i++) {
-        gate_greet(transport->gate, &peers[i]); /* so it spreads at once */
-    }
+    greet_all(transport);
     transport->copy_at_us = 0;
 }
 
@@ -480,6 +485,38 @@ void transport_on_learned(void *context, const struct peer *from, const struct c
     keep_charter(transport, encoded);
 }
 
+static void tell_later(struct transport *transport, uint32_t version) {
+    transport_complain(transport,
+                       "version %u of the charter has the form of a later program: this node goes on with "
+                       "version %u, and must be upgraded",
+                       version, transport->charter.version);
+}
+
+void transport_on_learned_later(void *context, uint32_t version, struct bytes encoded) {
+    struct transport *transport = context;
+    pthread_mutex_lock(&transport->lock);
+    memcpy(transport->later_to_disk.encoded, encoded.data, encoded.size);
+    transport->later_to_disk.size = encoded.size;
+    pthread_mutex_unlock(&transport->lock);
+    tell_later(transport, version);
+    greet_all(transport);
+}
+
+bool transport_keeps_later(void *context, const struct peer *peer) {
+    struct transport *transport = context;
+    struct dialects *dialects = transport->config.dialects;
+    return dialects != NULL && dialects_has(dialects, peer, DIALECT_KEEPS_LATER);
+}
+
+/* From the disk. */
+static void take_later(struct transport *transport) {
+    struct bytes later = bytes_of(transport->later.encoded, transport->later.size);
+    uint32_t version = later.size > 0 ? gate_set_later(transport->gate, later) : 0;
+    if (version > 0) {
+        tell_later(transport, version);
+    }
+}
+
 void transport_on_kept(struct transport *transport) {
     if (transport->is_to_begin) {
         transport->is_to_begin = false;
@@ -499,6 +536,7 @@ void transport_begin(struct transport *transport) {
     }
     gate_set_charter(transport->gate, &transport->charter,
                      bytes_of(transport->encoded, transport->encoded_size));
+    take_later(transport);
     transport_share_charter(transport);
     use_token(transport);
     loop_begin(transport);

@@ -68,6 +68,12 @@ struct transport_post {
     size_t encoded_size;
 };
 
+/* A charter of a later layout. */
+struct transport_later {
+    size_t size; /* 0: there is none */
+    uint8_t encoded[CHARTER_SIZE_MAX];
+};
+
 enum { TRANSPORT_ADMITTED_MAX = 1 << 16, TRANSPORT_ERRANDS_MAX = 1024, TRANSPORT_TENANTS_MAX = 8 };
 
 /* A question that the ring is at work on. */
@@ -121,6 +127,7 @@ struct transport {
     uint8_t id[CHARTER_ID_SIZE];
     uint8_t encoded[CHARTER_SIZE_MAX]; /* as it was found at the start */
     size_t encoded_size;
+    struct transport_later later; /* as it was found at the start */
     struct peer self;
     struct datagram *datagram;
     int held; /* HELD_PORT_NONE: the port was named */
@@ -165,6 +172,7 @@ struct transport {
     struct address address;                 /* lock */
     struct transport_post from_disk;        /* lock */
     struct transport_post to_disk;          /* lock */
+    struct transport_later later_to_disk;   /* lock */
     bool has_membership_to_write;           /* lock; the membership itself is then fixed */
     bool is_kept;                           /* lock: the first charter is on the disk; see is_to_begin */
     struct peer kept[RING_FILES_PEERS_MAX]; /* lock: peers to write */
@@ -174,6 +182,7 @@ struct transport {
     bool has_write_failed; /* the last time */
     struct stat seen;      /* of the charter's file */
     struct transport_post post;
+    struct transport_later later_post;
 };
 
 static inline uint64_t transport_now_us(const struct transport *transport) {
@@ -194,6 +203,8 @@ void transport_on_refusal(void *context, const struct datagram_refusal *refusal)
 void transport_on_noise(void *context, const struct address *from, enum datagram_noise noise);
 void transport_on_learned(void *context, const struct peer *from, const struct charter *charter,
                           struct bytes encoded);
+void transport_on_learned_later(void *context, uint32_t version, struct bytes encoded);
+bool transport_keeps_later(void *context, const struct peer *peer);
 void transport_on_met(void *context, const struct peer *peer);
 void transport_on_complaint(void *context, const char *sentence);
 void transport_complain(struct transport *transport, const char *format, ...)

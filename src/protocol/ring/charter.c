@@ -176,17 +176,45 @@ static void read_rules(struct wire_reader *reader, struct charter *charter) {
     wire_read_array(reader, charter->removed, charter->removed_count * PEER_KEY_SIZE);
 }
 
+static uint8_t charter_read_layout(struct wire_reader *reader) {
+    struct bytes mark = wire_read_bytes(reader, sizeof magic);
+    if (reader->err == ERR_OK && !bytes_equal(mark, bytes_of(magic, sizeof magic))) {
+        wire_read_fail(reader, ERR_INVALID, "no charter");
+    }
+    return wire_read_u8(reader);
+}
+
+enum err charter_read_later(struct bytes input, charter_verify *verify, struct charter *charter,
+                            struct err_detail *detail) {
+    struct wire_reader reader;
+    memset(charter, 0, sizeof *charter);
+    wire_reader_init(&reader, input);
+    uint8_t layout = charter_read_layout(&reader);
+    if (layout <= LAYOUT) {
+        wire_read_fail(&reader, ERR_EXISTS, "a charter of a layout that is known");
+    }
+    read_identity(&reader, charter);
+    charter->version = wire_read_u32(&reader);
+    charter->signed_s = wire_read_u64(&reader);
+    size_t left = wire_reader_left(&reader);
+    (void)wire_read_bytes(&reader, left > CHARTER_SIGNATURE_SIZE ? left - CHARTER_SIGNATURE_SIZE : 0);
+    struct bytes signature = wire_read_bytes(&reader, CHARTER_SIGNATURE_SIZE);
+    enum err err = wire_reader_finish(&reader, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    bool is_signed = verify(charter->founder, CHARTER_CONTEXT,
+                            bytes_slice(input, 0, input.size - CHARTER_SIGNATURE_SIZE), signature.data);
+    return is_signed ? ERR_OK : err_set(detail, ERR_MISMATCH, "the signature is not the founder's");
+}
+
 enum err charter_read(struct bytes input, charter_verify *verify, struct charter *charter,
                       struct err_detail *detail) {
     struct wire_reader reader;
     uint8_t signature[CHARTER_SIGNATURE_SIZE];
     memset(charter, 0, sizeof *charter);
     wire_reader_init(&reader, input);
-    struct bytes mark = wire_read_bytes(&reader, sizeof magic);
-    if (reader.err == ERR_OK && !bytes_equal(mark, bytes_of(magic, sizeof magic))) {
-        wire_read_fail(&reader, ERR_INVALID, "no charter");
-    }
-    if (wire_read_u8(&reader) != LAYOUT && reader.err == ERR_OK) {
+    if (charter_read_layout(&reader) != LAYOUT) {
         wire_read_fail(&reader, ERR_UNSUPPORTED, "a charter of a later layout");
     }
     read_identity(&reader, charter);
@@ -220,11 +248,14 @@ void charter_id(const struct charter *charter, struct sha256 *sha256, uint8_t ou
     memcpy(out, digest, CHARTER_ID_SIZE);
 }
 
+bool charter_is_same_ring(const struct charter *charter, const struct charter *other) {
+    return memcmp(charter->founder, other->founder, PEER_KEY_SIZE) == 0 &&
+           strcmp(charter->name, other->name) == 0 && charter->created_s == other->created_s;
+}
+
 enum err charter_succeeds(const struct charter *charter, const struct charter *newer,
                           struct err_detail *detail) {
-    bool is_same = memcmp(charter->founder, newer->founder, PEER_KEY_SIZE) == 0 &&
-                   strcmp(charter->name, newer->name) == 0 && charter->created_s == newer->created_s;
-    if (!is_same) {
+    if (!charter_is_same_ring(charter, newer)) {
         return err_set(detail, ERR_MISMATCH, "it is the charter of another ring, \"%s\"", newer->name);
     }
     if (charter->list_size != newer->list_size || charter->mapping != newer->mapping) {

@@ -89,8 +89,19 @@ struct bytes charter_write(const struct charter *charter, charter_sign *sign, co
 enum err charter_read(struct bytes input, charter_verify *verify, struct charter *ret_charter,
                       struct err_detail *detail) MUST_CHECK;
 
+/*
+ * One of a later layout: what all layouts begin with, up to signed_s, and the founder's signature, with which
+ * all end; the rest of *ret_charter is zeros. It can be kept and passed on. ERR_EXISTS: this program reads
+ * all of it; otherwise the errors of charter_read().
+ */
+enum err charter_read_later(struct bytes input, charter_verify *verify, struct charter *ret_charter,
+                            struct err_detail *detail) MUST_CHECK;
+
 /* The ring's id: the first bytes of the SHA-256 of founder, name and creation. */
 void charter_id(const struct charter *charter, struct sha256 *sha256, uint8_t out[CHARTER_ID_SIZE]);
+
+/* Have they the same founder, name and creation? */
+bool charter_is_same_ring(const struct charter *charter, const struct charter *other);
 
 /* May `newer` take the place of `charter`? ERR_MISMATCH: of another ring; ERR_EXISTS: not newer. */
 enum err charter_succeeds(const struct charter *charter, const struct charter *newer,
