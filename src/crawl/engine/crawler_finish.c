@@ -177,6 +177,9 @@ static void finish_look(struct crawler *crawler, struct trip *trip) {
         finish_page(crawler, trip);
         return;
     }
+    if (trip->has_learned) {
+        frontier_learn(trip->url, &trip->learned, trip->unread_since_us);
+    }
     crawler_give_up(crawler, trip->campaign, trip->url, FRONTIER_AGAIN, 0);
     crawler_return_trip(crawler, trip);
 }
@@ -194,7 +197,7 @@ static void forget_findings(struct trip *trip) {
     trip->links_count = trip->links_max = 0;
     trip->links_found_count = trip->links_out_count = 0;
     trip->redirect = bytes_of(NULL, 0);
-    trip->is_not_modified = false;
+    trip->is_not_modified = trip->has_learned = false;
 }
 
 void crawler_drop_trip(struct crawler *crawler, struct trip *trip) {

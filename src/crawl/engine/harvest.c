@@ -7,15 +7,14 @@
 #include "crawl/engine/attest.h"
 #include "crawl/engine/campaign.h"
 #include "crawl/engine/parse_sitemap.h"
+#include "crawl/engine/past.h"
 #include "crawl/rules/trap.h"
 #include "parse/parse_decode.h"
 #include "parse/parse_links.h"
 #include "parse/parse_seat.h"
 #include "store/instance/merge.h"
-#include "store/volume/volume_record.h"
 #include "warc/warc_record.h"
 #include "web/type/mime_type.h"
-#include "web/url/surt.h"
 #include "web/url/url_href.h"
 
 enum {
@@ -24,6 +23,7 @@ enum {
     PAGES_HURRY = PAGES_MAX / 2, /* so many are worth waking it for */
     FOUND_KEPT_MAX = 1 << 20,    /* of memory, for the next page */
     FOUND_SIZE_MAX = 16 << 20,   /* a page of millions of links: the first ones are enough */
+    OLD_LINKS_MAX = 1 << 17,     /* of the last version; a page that had more may send some again */
 };
 
 /* A response on its way through the worker. */
@@ -46,17 +46,20 @@ struct harvest {
     struct parse_seat seat;
     struct payload payload;
     struct sha256 sha256;
-    struct canon canon;
+    struct past past;
     struct url base;
     struct url target;
-    struct url bare; /* harvest_without_userinfo() */
-    struct buf key_from;
-    struct buf key_to;
-    struct trip *trip; /* that is being read */
+    struct url bare;             /* harvest_without_userinfo() */
+    struct trip *trip;           /* that is being read */
+    struct harvest_page version; /* of a page, as the archive has it */
+    struct map old_links;        /* fingerprints of those that the last version had */
     struct harvest_page pages[PAGES_MAX];
     size_t pages_first; /* of those that wait, the oldest */
     size_t pages_count;
 };
+
+/* What is done with a link that was found. */
+typedef void harvest_take(struct harvest *harvest, const struct url *url, enum scope_via via);
 
 static enum err harvest_put_found(void *context, struct bytes piece) {
     struct harvest_page *page = context;
@@ -77,13 +80,14 @@ struct harvest *harvest_new(const struct harvest_config *config) {
         buf_init(&harvest->pages[i].params, PARSE_PARAMS_SIZE_MAX);
         buf_init(&harvest->pages[i].found, FOUND_SIZE_MAX);
     }
-    canon_init(&harvest->canon);
+    buf_init(&harvest->version.params, PARSE_PARAMS_SIZE_MAX);
+    buf_init(&harvest->version.found, FOUND_SIZE_MAX);
+    map_init(&harvest->old_links, sizeof(uint64_t), 0, OLD_LINKS_MAX, 0);
     url_init(&harvest->base);
     url_init(&harvest->target);
     url_init(&harvest->bare);
-    buf_init(&harvest->key_from, INDEX_SURT_SIZE_MAX + 64);
-    buf_init(&harvest->key_to, INDEX_SURT_SIZE_MAX + 64);
-    bool is_good = payload_init(&harvest->payload) == ERR_OK;
+    bool is_good = past_init(&harvest->past, harvest->session) == ERR_OK;
+    is_good = payload_init(&harvest->payload) == ERR_OK && is_good;
     is_good = sha256_init(&harvest->sha256) == ERR_OK && is_good;
     if (!is_good || harvest->session == NULL) {
         harvest_free(harvest);
@@ -99,14 +103,15 @@ void harvest_free(struct harvest *harvest) {
         buf_done(&harvest->pages[i].params);
         buf_done(&harvest->pages[i].found);
     }
+    buf_done(&harvest->version.params);
+    buf_done(&harvest->version.found);
+    map_done(&harvest->old_links);
+    past_done(&harvest->past);
     payload_done(&harvest->payload);
     sha256_done(&harvest->sha256);
-    canon_done(&harvest->canon);
     url_done(&harvest->base);
     url_done(&harvest->target);
     url_done(&harvest->bare);
-    buf_done(&harvest->key_from);
-    buf_done(&harvest->key_to);
     buf_done(&harvest->attested);
     free(harvest);
 }
@@ -192,23 +197,24 @@ static void harvest_offer(struct harvest *harvest, const struct url *url, enum s
 }
 
 /* What a parser says are links. They are what any page might name: the scope decides. */
-static void harvest_take_links(struct harvest *harvest, struct bytes found) {
+static void harvest_take_links(struct harvest *harvest, struct bytes found, harvest_take *take) {
     enum link_kind kind;
     struct bytes href;
     while (parse_links_read(&found, &kind, &href)) {
         if (url_parse_href(&harvest->target, href) == ERR_OK && url_is_web(&harvest->target)) {
-            harvest_offer(harvest, &harvest->target, (enum scope_via)kind);
+            take(harvest, &harvest->target, (enum scope_via)kind);
         }
     }
 }
 
-static void harvest_take_entry(struct harvest *harvest, struct bytes text, bool is_sitemap) {
+static void harvest_take_entry(struct harvest *harvest, struct bytes text, bool is_sitemap,
+                               harvest_take *take) {
     struct url *target = &harvest->target;
     if (url_parse(target, text, &harvest->base, NULL) != ERR_OK || !url_is_web(target)) {
         return; /* whatever it lists, the scope decides */
     }
     size_t count = harvest->trip->links_count;
-    harvest_offer(harvest, target, is_sitemap ? SCOPE_VIA_EMBED : SCOPE_VIA_SITEMAP);
+    take(harvest, target, is_sitemap ? SCOPE_VIA_EMBED : SCOPE_VIA_SITEMAP);
     if (is_sitemap && harvest->trip->links_count > count) {
         struct frontier_link *link = &harvest->trip->links[count];
         campaign_name_sitemap(harvest->trip->campaign, link->url);
@@ -218,19 +224,20 @@ static void harvest_take_entry(struct harvest *harvest, struct bytes text, bool 
     }
 }
 
-static void harvest_take_entries(struct harvest *harvest, struct bytes found) {
+static void harvest_take_entries(struct harvest *harvest, struct bytes found, harvest_take *take) {
     struct bytes text;
     bool is_sitemap;
     if (url_parse(&harvest->base, buf_bytes(&harvest->trip->address), NULL, NULL) != ERR_OK) {
         return;
     }
     while (parse_sitemap_read(&found, &text, &is_sitemap)) {
-        harvest_take_entry(harvest, text, is_sitemap);
+        harvest_take_entry(harvest, text, is_sitemap, take);
     }
 }
 
 /* Where a 3xx leads. A seed may lead out of the scope, which then grows: the loop does that. */
-static void harvest_follow_redirect(struct harvest *harvest, const struct fields *fields) {
+static void harvest_follow_redirect(struct harvest *harvest, const struct fields *fields,
+                                    harvest_take *take) {
     struct trip *trip = harvest->trip;
     struct bytes location = fields_get(fields, BYTES("Location"));
     struct url *target = &harvest->target;
@@ -239,7 +246,7 @@ static void harvest_follow_redirect(struct harvest *harvest, const struct fields
         return;
     }
     size_t count = trip->links_count;
-    harvest_offer(harvest, target, SCOPE_VIA_REDIRECT);
+    take(harvest, target, SCOPE_VIA_REDIRECT);
     if (trip->links_count > count && scope_depth_is_seed(trip->url->depth)) {
         trip->redirect = trip->links[count].url;
     }
@@ -274,9 +281,9 @@ static enum err harvest_make_params(struct harvest *harvest, struct harvest_page
     return parse_links_params(&page->params, &params);
 }
 
-/* Begin to look for the links of trip->body, which is encoded as head says. */
+/* Begin to look for the links of a document, which is encoded as head says. */
 static void harvest_begin_links(struct harvest *harvest, struct harvest_page *page, struct bytes head,
-                                const struct fields *fields) {
+                                const struct fields *fields, struct bytes document) {
     enum err err = harvest_make_params(harvest, page, head, fields);
     if (err != ERR_OK) {
         page->err = err == ERR_MEMORY ? err : ERR_OK;
@@ -284,7 +291,7 @@ static void harvest_begin_links(struct harvest *harvest, struct harvest_page *pa
     }
     buf_clear(&page->found);
     page->job.params = buf_bytes(&page->params);
-    page->job.document = page->trip->body;
+    page->job.document = document;
     page->job.out_size_max = FOUND_SIZE_MAX;
     page->job.put = harvest_put_found;
     page->job.context = page;
@@ -293,7 +300,7 @@ static void harvest_begin_links(struct harvest *harvest, struct harvest_page *pa
 }
 
 /* What was found before a limit or an error is good. If nobody could look, the document has no links. */
-static void harvest_end_links(struct harvest *harvest, struct harvest_page *page) {
+static void harvest_end_links(struct harvest *harvest, struct harvest_page *page, harvest_take *take) {
     harvest->trip = page->trip;
     enum err err = parse_end(&harvest->seat, &page->job);
     /* A parser of another process may say what it likes: it holds nobody up with it. */
@@ -301,9 +308,9 @@ static void harvest_end_links(struct harvest *harvest, struct harvest_page *page
     page->err = err == ERR_MEMORY && is_ours ? err : page->err;
     struct bytes found = parse_is_lost(err) ? bytes_of(NULL, 0) : buf_bytes(&page->found);
     if (page->job.kind == &parse_sitemap) {
-        harvest_take_entries(harvest, found);
+        harvest_take_entries(harvest, found, take);
     } else {
-        harvest_take_links(harvest, found);
+        harvest_take_links(harvest, found, take);
     }
     page->has_job = false;
     if (page->found.capacity > FOUND_KEPT_MAX) {
@@ -415,10 +422,6 @@ static struct bytes harvest_tls_outcome(const struct fetch_result *result) {
 
 /* ---- what the archive has ---- */
 
-static bool harvest_is_redirect(uint16_t status) {
-    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
-
 /* Nothing is stored: the trip is the loop's again. */
 static void harvest_finish(struct trip *trip, enum err err) {
     trip->err = err;
@@ -431,45 +434,16 @@ static bool harvest_wants_own_captures(const struct harvest *harvest, const stru
            route->wants_own(route->context);
 }
 
-/* Did this node fetch it? Its record is signed with our key then. */
-static bool harvest_is_own(struct harvest *harvest, const struct capture *capture) {
-    static const struct bytes name = {(const uint8_t *)"\r\n" VOLUME_SIGNATURE_FIELD ": ",
-                                      sizeof "\r\n" VOLUME_SIGNATURE_FIELD ": " - 1};
-    struct bytes record;
-    uint8_t key[PEER_KEY_SIZE];
-    uint8_t signature[IDENTITY_SIGNATURE_SIZE];
-    if (instance_get_record(harvest->session, capture->volume, &capture->location, &record, NULL) != ERR_OK) {
-        return false;
-    }
-    struct bytes head = bytes_slice(record, 0, bytes_find(record, BYTES("\r\n\r\n")));
-    size_t at = bytes_find(head, name);
-    struct bytes value = at < head.size ? bytes_skip(head, at + name.size) : bytes_of(NULL, 0);
-    value = bytes_slice(value, 0, bytes_find_byte(value, '\r'));
-    return attest_parse(value, key, signature) && memcmp(key, harvest->identity->key, sizeof key) == 0;
-}
-
 static bool harvest_find_capture(struct harvest *harvest, struct trip *trip, int64_t since_us,
                                  struct capture *ret_capture, struct merge **ret_merge) {
     struct bytes url = trip->url->url;
-    struct buf surt;
-    buf_init(&surt, INDEX_SURT_SIZE_MAX);
-    buf_clear(&harvest->key_from);
-    buf_clear(&harvest->key_to);
-    bool has_key =
-        canon_run(&harvest->canon, url, NULL) == ERR_OK && surt_put(&surt, &harvest->canon) == ERR_OK;
-    if (has_key) {
-        index_put_capture_prefix(&harvest->key_from, buf_bytes(&surt), since_us);
-        index_put_capture_prefix(&harvest->key_to, buf_bytes(&surt), INT64_MAX);
-        has_key = harvest->key_from.err == ERR_OK && harvest->key_to.err == ERR_OK;
-    }
-    buf_done(&surt);
-    if (!has_key || merge_open(harvest->session, buf_bytes(&harvest->key_from), buf_bytes(&harvest->key_to),
-                               true, ret_merge, NULL) != ERR_OK) {
+    if (past_walk(&harvest->past, url, since_us, INT64_MAX, ret_merge) != ERR_OK) {
         return false;
     }
     bool wants_own = harvest_wants_own_captures(harvest, trip->campaign);
     while (merge_next(*ret_merge, ret_capture, NULL) == ERR_OK) {
-        if (bytes_equal(ret_capture->url, url) && (!wants_own || harvest_is_own(harvest, ret_capture))) {
+        if (bytes_equal(ret_capture->url, url) &&
+            (!wants_own || past_is_signed(&harvest->past, ret_capture, harvest->identity->key))) {
             return true;
         }
     }
@@ -477,55 +451,71 @@ static bool harvest_find_capture(struct harvest *harvest, struct trip *trip, int
     return false;
 }
 
-/* Its response as if it had just arrived. False if its bytes cannot be read: it is fetched again then. */
-static bool harvest_read_capture(struct harvest *harvest, struct trip *trip, const struct capture *capture) {
-    struct bytes record;
-    struct bytes document = bytes_of(NULL, 0);
-    struct key key;
-    struct block block;
-    if (instance_get_record(harvest->session, capture->volume, &capture->location, &record, NULL) != ERR_OK) {
-        return false;
+/* The links of a version that the archive has. */
+static void harvest_read_version(struct harvest *harvest, struct trip *trip,
+                                 const struct past_version *version, harvest_take *take) {
+    if (url_parse(&harvest->base, buf_bytes(&trip->address), NULL, NULL) != ERR_OK) {
+        return;
     }
-    size_t end = bytes_find(record, BYTES("\r\n\r\n"));
-    if (end == record.size) {
-        return false;
+    if (past_is_redirect(version->status)) {
+        harvest_follow_redirect(harvest, version->fields, take);
+        return;
     }
-    struct bytes rest = bytes_skip(record, end + 4);
-    struct bytes head = bytes_slice(rest, 0, bytes_find(rest, BYTES("\r\n\r\n")));
-    struct buf head_copy;
-    struct document_sum sum = {.size = 0};
-    buf_init(&head_copy, FETCH_HEAD_SIZE_MAX);
-    buf_put(&head_copy, head);
-    buf_put_string(&head_copy, "\r\n\r\n");
-    bool is_read = head_copy.err == ERR_OK &&
-                   instance_locate(harvest->session, capture, &key, &block, NULL) == ERR_OK &&
-                   instance_get(harvest->session, &key, &document, NULL) == ERR_OK;
-    if (is_read) {
-        struct bytes nothing = bytes_of(NULL, 0);
-        harvest_sum_up(harvest, buf_bytes(&head_copy), nothing, &sum);
-        memcpy(sum.digest, capture->digest, KEY_DIGEST_SIZE);
-        trip->body = document;
-        harvest_describe(harvest, capture->time_us, capture->status, &sum);
-        const struct fields *fields = &harvest->payload.head.fields;
-        if (harvest_is_redirect(capture->status)) {
-            harvest_follow_redirect(harvest, fields);
-        } else {
-            /* Its chunks are undone already, its content encoding is not. */
-            struct bytes encoding = fields_get(fields, BYTES("Content-Encoding"));
-            struct buf bare;
-            buf_init(&bare, FETCH_HEAD_SIZE_MAX);
-            buf_put_format(&bare, "HTTP/1.1 200 OK\r\nContent-Encoding: %.*s\r\n\r\n", BYTES_ARG(encoding));
-            struct harvest_page *page = harvest_free_page(harvest);
-            page->trip = trip;
-            harvest_begin_links(harvest, page, buf_bytes(&bare), fields);
-            if (page->has_job) {
-                harvest_end_links(harvest, page);
-            }
-            buf_done(&bare);
-        }
+    /* Its chunks are undone already, its content encoding is not. */
+    struct bytes encoding = fields_get(version->fields, BYTES("Content-Encoding"));
+    struct harvest_page *page = &harvest->version;
+    struct buf bare;
+    buf_init(&bare, FETCH_HEAD_SIZE_MAX);
+    buf_put_format(&bare, "HTTP/1.1 200 OK\r\nContent-Encoding: %.*s\r\n\r\n", BYTES_ARG(encoding));
+    page->trip = trip;
+    harvest_begin_links(harvest, page, buf_bytes(&bare), version->fields, version->document);
+    if (page->has_job) {
+        harvest_end_links(harvest, page, take);
     }
-    buf_done(&head_copy);
-    return is_read;
+    buf_done(&bare);
+}
+
+/* ---- which links are new ---- */
+
+/* Without memory for it, it counts as new. */
+static void harvest_note_old_link(struct harvest *harvest, const struct url *url, enum scope_via via) {
+    (void)via;
+    url = harvest_without_userinfo(harvest, url);
+    if (url != NULL && map_reserve(&harvest->old_links, harvest->old_links.count + 1) == ERR_OK) {
+        uint64_t fingerprint = map_hash(url_href_without_fragment(url), harvest->trip->campaign->hash_seed);
+        map_put(&harvest->old_links, bytes_of(&fingerprint, sizeof fingerprint));
+    }
+}
+
+/*
+ * Other nodes know the links that the last version had: its node has sent them, whichever that was. Those are
+ * not sent again; the menu of a site is on every page of it (thesis, 4.7.3).
+ */
+static void harvest_keep_new_links(struct harvest *harvest, struct trip *trip, int64_t time_us) {
+    struct past_version version;
+    uint64_t seed = trip->campaign->hash_seed;
+    if (trip->links_count == 0 || trip->campaign->route == NULL ||
+        past_read_version(&harvest->past, trip->url->url, time_us, &version) != ERR_OK) {
+        return;
+    }
+    map_clear(&harvest->old_links);
+    harvest_read_version(harvest, trip, &version, harvest_note_old_link);
+    for (size_t i = 0; i < trip->links_count; i++) {
+        struct frontier_link *link = &trip->links[i];
+        uint64_t fingerprint = map_hash(link->url, seed);
+        bool is_old = map_get(&harvest->old_links, bytes_of(&fingerprint, sizeof fingerprint)) != NULL;
+        link->is_outgoing = link->is_outgoing && !is_old;
+    }
+}
+
+/*
+ * A node that died may have taken links with it that it had not sent yet: those of a page that was new to it
+ * in the visit before or in this one. Whoever takes the page over reads them once more. 0: there are none.
+ */
+static int64_t harvest_unread_since_us(const struct trip *trip, const struct past_visits *visits) {
+    const struct campaign *campaign = trip->campaign;
+    bool is_recent = visits->content_since_us >= campaign->visit_start_us - (int64_t)campaign->job.period_us;
+    return is_recent ? visits->content_since_us : 0;
 }
 
 /* The visit's own start, or that of a run whose visit was lost in a crash. */
@@ -535,13 +525,79 @@ static int64_t harvest_look_since_us(const struct campaign *campaign) {
     return doubts_us != 0 && doubts_us < start_us ? doubts_us : start_us;
 }
 
+/*
+ * A capture of this visit, as if it had been fetched just now. False if its bytes cannot be read: it is
+ * fetched again then.
+ */
+static bool harvest_read_stored(struct harvest *harvest, struct trip *trip, const struct capture *capture) {
+    struct past_visits visits;
+    struct past_version version;
+    struct frontier_history *history = &visits.history;
+    int64_t time_us = capture->time_us;
+    bool is_not_modified = capture->status == 304;
+    if (past_learn(&harvest->past, trip->url->url, time_us + 1, &visits) != ERR_OK) {
+        return false;
+    }
+    bool has_digest = trip->url->history.has_digest;
+    trip->outcome = (struct frontier_outcome){
+        .state = FRONTIER_DONE,
+        .time_us = time_us,
+        .status = history->last_status,
+        .etag = arena_copy(&trip->arena, history->etag),
+        .last_modified = arena_copy(&trip->arena, history->last_modified),
+        .has_digest = true,
+        .is_changed = !has_digest || memcmp(trip->url->history.digest, history->digest, KEY_DIGEST_SIZE) != 0,
+    };
+    memcpy(trip->outcome.digest, history->digest, KEY_DIGEST_SIZE);
+    snprintf(trip->mime, sizeof trip->mime, "%.*s", (int)sizeof trip->mime - 1,
+             (const char *)capture->mime.data);
+    int64_t unread_since_us = harvest_unread_since_us(trip, &visits);
+    bool has_links = history->last_status == 200 || past_is_redirect(history->last_status);
+    if (has_links && (!is_not_modified || unread_since_us != 0)) {
+        enum err err = past_read_version(&harvest->past, trip->url->url, time_us + 1, &version);
+        if (err != ERR_OK) {
+            return false;
+        }
+        harvest_read_version(harvest, trip, &version, harvest_offer);
+        harvest_keep_new_links(harvest, trip, unread_since_us != 0 ? unread_since_us : version.time_us);
+    }
+    return true;
+}
+
+/* What others have found out since this node was here: the next request asks by it. */
+static void harvest_learn(struct harvest *harvest, struct trip *trip) {
+    struct past_visits visits;
+    if (past_learn(&harvest->past, trip->url->url, INT64_MAX, &visits) != ERR_OK ||
+        visits.history.last_time_us <= trip->url->history.last_time_us) {
+        return;
+    }
+    trip->learned = visits.history;
+    trip->learned.etag = arena_copy(&trip->arena, visits.history.etag);
+    trip->learned.last_modified = arena_copy(&trip->arena, visits.history.last_modified);
+    trip->unread_since_us = harvest_unread_since_us(trip, &visits);
+    trip->has_learned = true;
+}
+
+/* Nobody may know the links of what was not modified. */
+static void harvest_read_unread(struct harvest *harvest, struct trip *trip) {
+    struct past_version version;
+    if (trip->url->unread_since_us != 0 && trip->is_not_modified &&
+        past_read_version(&harvest->past, trip->url->url, INT64_MAX, &version) == ERR_OK) {
+        harvest_read_version(harvest, trip, &version, harvest_offer);
+        harvest_keep_new_links(harvest, trip, trip->url->unread_since_us);
+    }
+}
+
 static void harvest_run_look(struct harvest *harvest, struct trip *trip) {
     struct capture capture;
     struct merge *merge;
     if (url_parse(&harvest->base, trip->url->url, NULL, NULL) == ERR_OK &&
         harvest_find_capture(harvest, trip, harvest_look_since_us(trip->campaign), &capture, &merge)) {
-        trip->was_stored_before = harvest_read_capture(harvest, trip, &capture);
+        trip->was_stored_before = harvest_read_stored(harvest, trip, &capture);
         merge_close(merge);
+    }
+    if (!trip->was_stored_before) {
+        harvest_learn(harvest, trip);
     }
     harvest_finish(trip, ERR_OK);
 }
@@ -632,10 +688,11 @@ static bool harvest_begin(struct harvest *harvest, struct harvest_page *page, st
         harvest_describe(harvest, result->time_us, result->status, &page->sum);
         if (result->status == 304 && trip->url->history.has_digest) {
             harvest_describe_not_modified(harvest, document, &page->sum);
-        } else if (harvest_is_redirect(result->status)) {
-            harvest_follow_redirect(harvest, fields);
+            harvest_read_unread(harvest, trip);
+        } else if (past_is_redirect(result->status)) {
+            harvest_follow_redirect(harvest, fields, harvest_offer);
         } else if (trip->outcome.is_changed) {
-            harvest_begin_links(harvest, page, head, fields);
+            harvest_begin_links(harvest, page, head, fields, trip->body);
         }
     }
     return true;
@@ -646,7 +703,7 @@ static void harvest_complete(struct harvest *harvest, struct harvest_page *page)
     struct trip *trip = page->trip;
     harvest->trip = trip;
     if (page->has_job) {
-        harvest_end_links(harvest, page);
+        harvest_end_links(harvest, page, harvest_offer);
     }
     if (page->err != ERR_OK) {
         harvest_finish(trip, page->err); /* it is read again: what links to nothing is not visited again */
@@ -656,6 +713,9 @@ static void harvest_complete(struct harvest *harvest, struct harvest_page *page)
         trip->was_stored_before = true;
         harvest_finish(trip, ERR_OK);
         return;
+    }
+    if (trip->kind == TRIP_PAGE && !trip->is_not_modified) {
+        harvest_keep_new_links(harvest, trip, page->document.time_us);
     }
     harvest_store(harvest, page);
 }

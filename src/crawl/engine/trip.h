@@ -61,6 +61,9 @@ struct trip {
     struct bytes redirect; /* of a seed, that widens the scope; may be empty */
     char mime[TRIP_MIME_SIZE_MAX];
     bool was_stored_before; /* of TRIP_LOOK */
+    bool has_learned;       /* of TRIP_LOOK: others have visited it since this node did */
+    struct frontier_history learned;
+    int64_t unread_since_us; /* as frontier_learn() has it */
     bool is_not_modified;
     char attest[ATTEST_TEXT_SIZE]; /* the node's signature, until the document is durable */
 

@@ -81,6 +81,7 @@ struct frontier_url {
     uint16_t tries;   /* failed ones in this visit */
     bool is_doubtful; /* it may have been stored in this visit before a crash */
     struct frontier_history history;
+    int64_t unread_since_us; /* frontier_learn() */
 };
 
 struct frontier_outcome {
@@ -158,6 +159,14 @@ bool frontier_is_settled(const struct frontier *frontier, struct bytes url);
 /* The next URL of the lane that is in memory, or NULL: then ready() follows when there is one, or gone(). A
  * lane that had its turn while other hosts have none is gone too; its host comes back in its turn. */
 struct frontier_url *frontier_take(struct frontier_lane *lane);
+
+/*
+ * Others have visited a URL that was taken: from now on this is what is kept of earlier visits. The
+ * validators are copied; without memory for them they are left out. Links of its versions since
+ * unread_since_us may be unknown to all nodes (0: none are): that is not written to the disk.
+ */
+void frontier_learn(struct frontier_url *url, const struct frontier_history *history,
+                    int64_t unread_since_us);
 
 /*
  * With the links that were found in it; one batch. Frees the URL. Without memory for them the outcome is

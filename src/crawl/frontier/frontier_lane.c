@@ -25,6 +25,7 @@ struct frontier_item *frontier_item_new(const struct frontier_waiting *waiting, 
     item->position = position;
     item->sequence = is_retry ? waiting->sequence : frontier_code_sequence(position);
     item->size = size;
+    item->learned = NULL;
     item->url = (struct frontier_url){
         .url = lane_copy_text(&text, waiting->url),
         .depth = is_retry ? waiting->depth : frontier_code_depth(position),
@@ -39,7 +40,25 @@ struct frontier_item *frontier_item_new(const struct frontier_waiting *waiting, 
 }
 
 void frontier_item_free(struct frontier_item *item) {
-    free(item);
+    if (item != NULL) {
+        free(item->learned);
+        free(item);
+    }
+}
+
+void frontier_learn(struct frontier_url *url, const struct frontier_history *history,
+                    int64_t unread_since_us) {
+    struct frontier_item *item = (struct frontier_item *)url;
+    size_t size = history->etag.size + history->last_modified.size;
+    uint8_t *learned = size > 0 ? malloc(size) : NULL;
+    uint8_t *text = learned;
+    url->unread_since_us = unread_since_us;
+    url->history = *history;
+    url->history.etag = learned != NULL ? lane_copy_text(&text, history->etag) : bytes_of(NULL, 0);
+    url->history.last_modified =
+        learned != NULL ? lane_copy_text(&text, history->last_modified) : bytes_of(NULL, 0);
+    free(item->learned);
+    item->learned = learned;
 }
 
 struct frontier_waiting frontier_item_waiting(const struct frontier_item *item) {

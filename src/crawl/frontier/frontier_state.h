@@ -109,7 +109,8 @@ struct frontier_item {
     struct frontier_item *next; /* of the taken ones of the lane */
     struct frontier_item *previous;
     size_t size;
-    uint8_t text[]; /* what url's slices borrow */
+    uint8_t *learned; /* what url's validators borrow after frontier_learn(); else NULL */
+    uint8_t text[];   /* what url's slices borrow */
 };
 
 struct frontier_lane {
