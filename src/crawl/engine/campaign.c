@@ -93,6 +93,7 @@ void campaign_start_visit(struct campaign *campaign, int64_t now_us) {
     struct frontier_stat stat;
     frontier_start_visit(campaign->frontier, visit_time(campaign, now_us), is_adaptive ? now_us : INT64_MAX);
     frontier_stat(campaign->frontier, &stat);
+    campaign->visit = stat.visit;
     campaign->visit_start_us = stat.visit_start_us;
     campaign->has_recalled = false;
 }
@@ -110,7 +111,8 @@ static struct frontier_link link_of(const struct url *url, uint16_t depth, enum 
 void campaign_route(const struct campaign *campaign, struct frontier_link *link) {
     if (campaign->route != NULL) {
         link->verdict = campaign->route->ask(campaign->route->context, link->url, link->place);
-        link->is_doubtful = campaign->has_recalled;
+        /* Others may have visited what is new to this node. */
+        link->is_doubtful = campaign->has_recalled || campaign->visit > 1;
     }
 }
 
@@ -196,6 +198,7 @@ enum err campaign_open_frontier(struct campaign *campaign, const struct frontier
     frontier_stat(campaign->frontier, &stat);
     bool is_over = stat.known_count > 0 && frontier_is_empty(campaign->frontier) &&
                    (!campaign->job.is_shared || visit_time(campaign, now_us) > stat.visit_start_us);
+    campaign->visit = stat.visit;
     campaign->visit_start_us = stat.visit_start_us;
     if (is_over || stat.visit == 0) {
         campaign_start_visit(campaign, now_us);

@@ -41,6 +41,7 @@ struct campaign {
     const struct route *route; /* of a job that a ring shares; else NULL */
     struct tally tally;
     enum campaign_state state;
+    uint32_t visit; /* from 1 */
     _Atomic int64_t visit_start_us;
     _Atomic int64_t doubts_since_us; /* an earlier run, begun then, did not end well: what it stored may not
                                 be known; 0: none */

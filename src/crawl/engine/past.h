@@ -4,7 +4,7 @@
  * The frontier remembers what this node did (crawl/frontier/frontier_entry.h). A node that takes a URL over
  * from another has no such memory, but it has the copies: their heads say ETag and Last-Modified, their
  * payloads which links were known. So it asks conditionally and sends only new links, as the node before it
- * would have done (docs/protocol/ring-services.md).
+ * would have done (docs/decisions/0011).
  *
  * Only captures on the volumes of this archive count: no other node is asked. One thread; what is given
  * lasts until the next call.
