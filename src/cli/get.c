@@ -103,6 +103,7 @@ static void say_if_other(const struct getter *getter) {
 }
 
 static int find_and_read(struct getter *getter, struct query *query, struct data *data, struct stamp stamp) {
+    instance_session_hide_witnesses(data->session, true);
     query_start(query, data->session);
     enum err err = stamp.id != 0
                        ? find_id(query, stamp, &getter->capture)

@@ -122,6 +122,7 @@ static enum err capture_sign(struct import_job *job, struct document *document) 
         err = attest_verify(sha256, &job->message, document, signer, &covers_request, NULL);
         bool is_kept = err == ERR_OK || err == ERR_UNSUPPORTED; /* a later version is no lie */
         document->signature = is_kept ? document->signature : bytes_of(NULL, 0);
+        document->visit = is_kept ? document->visit : bytes_of(NULL, 0);
     }
     if (document->head.size > 0 && job->import->has_identity && err != ERR_MEMORY) {
         err = attest_sign_import(&job->import->identity, sha256, &job->message, document, job->attest);
@@ -213,6 +214,7 @@ static void fill_document(const struct import_job *job, struct document *documen
         .ip_address = fields_get(&header->fields, BYTES("WARC-IP-Address")),
         .tls = fields_get(&header->fields, BYTES(VOLUME_TLS_FIELD)),
         .signature = fields_get(&header->fields, BYTES(VOLUME_SIGNATURE_FIELD)),
+        .visit = fields_get(&header->fields, BYTES(VOLUME_VISIT_FIELD)),
         .request = job->is_request_attached ? job->request.bytes : bytes_of(NULL, 0),
     };
 }

@@ -29,6 +29,7 @@ static int print_captures(struct cli *cli, const struct list_options *options, s
     uint64_t count = 0;
     char id[STAMP_SIZE];
     capture_line_init(&text, data->instance);
+    instance_session_hide_witnesses(data->session, true);
     query_start(query, data->session);
     while (count < options->limit && !ferror(cli->out) && (err = query_next(query, &capture)) == ERR_OK) {
         struct cdxj cdxj = capture_line_cdxj(&text, &capture);

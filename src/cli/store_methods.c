@@ -64,6 +64,7 @@ static enum err giver_store_new(struct giver *giver, const struct capture *captu
         .tls = fields_get(&header->fields, BYTES(VOLUME_TLS_FIELD)),
         .signature = fields_get(&header->fields, BYTES(VOLUME_SIGNATURE_FIELD)),
         .imported = fields_get(&header->fields, BYTES(VOLUME_IMPORTED_FIELD)),
+        .visit = fields_get(&header->fields, BYTES(VOLUME_VISIT_FIELD)),
         .sum = &sum,
         .is_not_modified = record_is_not_modified(header),
         .is_body_left_out = true,

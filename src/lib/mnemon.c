@@ -89,6 +89,7 @@ int mnemon_session_open(struct mnemon *archive, struct mnemon_session **ret_sess
     }
     session->instance = archive->instance;
     session->session = inner;
+    instance_session_hide_witnesses(inner, true);
     *ret_session = session;
     return MNEMON_OK;
 }

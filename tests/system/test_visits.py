@@ -1,7 +1,11 @@
 """Later visits of a ring: what did not change is asked for conditionally, also by a node that takes the work of another over."""
 import http.server
+import itertools
+import json
+import re
 import threading
 import time
+import urllib.request
 
 import pytest
 
@@ -18,6 +22,8 @@ class Library(Origin):
     def __init__(self, hosts, pages):
         self.editions = {}  # path: text that was added to the page
         self.answers = []  # (host, path, status)
+        self.unlike = None  # a page that is never the same
+        self.numbers = itertools.count()
         super().__init__(hosts, pages)
 
     def validators(self, path):
@@ -62,6 +68,8 @@ class Library(Origin):
         if path == "/new.html":
             return 200, "text/html", b"a page without links"
         status, kind, body = super().answer(host, path)
+        if path == self.unlike:
+            body += b" number %d" % next(self.numbers)
         return status, kind, body + self.editions.get(path, "").encode()
 
     def count(self, since=0):
@@ -158,3 +166,46 @@ def test_a_changed_page_sends_only_links_that_are_new(node, library):
              and origin.fetched().count(f"http://{origin.names[1]}/new.html") > 0, "the new pages")
     await_visits(origin, 1, "a visit of all")
     assert sent <= links_sent(nodes) <= sent + 2
+
+
+def ask(each, path):
+    with urllib.request.urlopen(each.url + path, timeout=60) as answer:
+        return answer.read().decode()
+
+
+def shown(each, url):
+    """The captures of the URL, as a reader sees them."""
+    return ask(each, f"/cdx?url={url}&fl=timestamp,digest").splitlines()
+
+
+def stored(each, url):
+    """All of them, as they are exported."""
+    done = each.run("export", url, "--output", str(each.directory / "one.warc"))
+    assert done.returncode == 0, done.stderr
+    text = (each.directory / "one.warc").read_bytes().decode(errors="replace")
+    (each.directory / "one.warc").unlink()
+    return [record for record in text.split("WARC/1.1\r\n")[1:] if re.search("^WARC-Type: (response|revisit)", record, re.M)]
+
+
+def test_witnesses_who_got_the_same_are_one_capture(node, library):
+    origin = library(hosts=1, pages=12)
+    origin.unlike = "/p5.html"  # another one for each who asks
+    nodes = start_ring(node, 3, "--replicas", "3", "--witnesses", "2")
+    crawl(nodes, origin, "1 h")
+    wait_for(lambda: len(origin.fetched()) == 2 * len(origin.urls()), lambda: str(len(origin.fetched())))
+    keys = {each.key for each in nodes}
+    for url in sorted(origin.urls()):
+        is_alike = not url.endswith(origin.unlike)
+        for each in nodes:
+            wait_for(lambda: len(stored(each, url)) == 2, f"both captures of {url} at {each.place}")
+            visits = {re.search("^Mnemon-Visit: (.*)\r$", record, re.M).group(1) for record in stored(each, url)}
+            assert len(visits) == 1, "of one visit"
+            wait_for(lambda: len(shown(each, url)) == (1 if is_alike else 2), lambda: f"{url} at {each.place}: {shown(each, url)}")
+            stamp = re.search(r"\b\d{14}\b", shown(each, url)[0]).group()
+            details = json.loads(ask(each, f"/api/v1/capture?url={url}&timestamp={stamp}"))
+            signers = [witness["node"] for witness in details["witnesses"]]
+            assert len(signers) == len(set(signers)) == (2 if is_alike else 1) and set(signers) <= keys, details
+            page = ask(each, f"/details/{stamp}/{url}")
+            assert all(signer in page for signer in signers)
+            assert len(json.loads(ask(each, f"/web/timemap/json/{url}"))["mementos"]["list"]) == (1 if is_alike else 2)
+            assert len(each.run("list", url).stdout.splitlines()) == (1 if is_alike else 2)

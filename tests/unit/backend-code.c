@@ -117,6 +117,29 @@ static void documents_come_back_whole(void **state) {
     buf_done(&buf);
 }
 
+/* So does the visit of a witness; what is no date does not become a field of a record. */
+static void the_visit_of_a_witness_is_a_date(void **state) {
+    static const char *const said[] = {"2026-11-18T16:00:00Z", "2026\r\nWARC-Type: response", "yesterday"};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct document_sum sum = {.size = 3};
+        struct document document = {.url = BYTES("http://example.org/"),
+                                    .head = BYTES("HTTP/1.1 200 OK\r\n\r\n"),
+                                    .visit = bytes_of_string(said[i]),
+                                    .sum = &sum,
+                                    .is_body_left_out = true};
+        struct backend_code_document read;
+        struct buf buf;
+        buf_init(&buf, BACKEND_CODE_META_SIZE_MAX);
+        assert_int_equal(backend_code_put_meta(&buf, &document, STORE_REGULAR, BACKEND_CODE_LEFT_OUT),
+                         ERR_OK);
+        assert_int_equal(backend_code_read_document(buf_bytes(&buf), &read, NULL), ERR_OK);
+        assert_bytes_equal(read.document.visit, i == 0 ? document.visit : bytes_of(NULL, 0));
+        assert_int_equal(read.document.content_type.size, 0);
+        buf_done(&buf);
+    }
+}
+
 /* Who imported it stands in the place of the type, which a reader of 0.2 passes over if there is a head. */
 static void the_importer_comes_back(void **state) {
     (void)state;
@@ -320,6 +343,7 @@ int main(void) {
         cmocka_unit_test(claims_and_answers_come_back),
         cmocka_unit_test(a_document_has_the_documented_bytes),
         cmocka_unit_test(documents_come_back_whole),
+        cmocka_unit_test(the_visit_of_a_witness_is_a_date),
         cmocka_unit_test(the_importer_comes_back),
         cmocka_unit_test(a_body_left_out_is_a_digest),
         cmocka_unit_test(documents_that_lie_are_refused),

@@ -116,6 +116,11 @@ void campaign_route(const struct campaign *campaign, struct frontier_link *link)
     }
 }
 
+bool campaign_wants_own(const struct campaign *campaign) {
+    const struct route *route = campaign->route;
+    return route != NULL && route->wants_own != NULL && route->wants_own(route->context);
+}
+
 static bool is_allowed(const struct campaign *campaign, struct bytes url) {
     const struct route *route = campaign->route;
     return route == NULL || route->allows == NULL || route->allows(route->context, url);

@@ -91,6 +91,9 @@ enum err campaign_add_url(struct campaign *campaign, const struct url *url,
                           enum frontier_priority priority) MUST_CHECK;
 
 /* Which node fetches the link of a shared job? */
+/* Do several nodes fetch each URL, so that only what this node has fetched counts? Any thread. */
+bool campaign_wants_own(const struct campaign *campaign);
+
 void campaign_route(const struct campaign *campaign, struct frontier_link *link);
 
 /* Any thread: is a URL that was found so, in a document of that depth, the job's? */

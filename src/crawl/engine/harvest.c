@@ -428,19 +428,13 @@ static void harvest_finish(struct trip *trip, enum err err) {
     trip->done(trip);
 }
 
-static bool harvest_wants_own_captures(const struct harvest *harvest, const struct campaign *campaign) {
-    const struct route *route = campaign->route;
-    return harvest->identity != NULL && route != NULL && route->wants_own != NULL &&
-           route->wants_own(route->context);
-}
-
 static bool harvest_find_capture(struct harvest *harvest, struct trip *trip, int64_t since_us,
                                  struct capture *ret_capture, struct merge **ret_merge) {
     struct bytes url = trip->url->url;
     if (past_walk(&harvest->past, url, since_us, INT64_MAX, ret_merge) != ERR_OK) {
         return false;
     }
-    bool wants_own = harvest_wants_own_captures(harvest, trip->campaign);
+    bool wants_own = harvest->identity != NULL && campaign_wants_own(trip->campaign);
     while (merge_next(*ret_merge, ret_capture, NULL) == ERR_OK) {
         if (bytes_equal(ret_capture->url, url) &&
             (!wants_own || past_is_signed(&harvest->past, ret_capture, harvest->identity->key))) {
@@ -713,6 +707,10 @@ static void harvest_complete(struct harvest *harvest, struct harvest_page *page)
         trip->was_stored_before = true;
         harvest_finish(trip, ERR_OK);
         return;
+    }
+    if (trip->kind == TRIP_PAGE && harvest->identity != NULL && campaign_wants_own(trip->campaign)) {
+        page->document.visit =
+            bytes_of_string(utc_format_rfc3339(trip->campaign->visit_start_us, trip->visit));
     }
     if (trip->kind == TRIP_PAGE && !trip->is_not_modified) {
         harvest_keep_new_links(harvest, trip, page->document.time_us);

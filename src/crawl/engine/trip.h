@@ -12,6 +12,7 @@
 #define MNEMON_CRAWL_ENGINE_TRIP_H
 
 #include "base/arena.h"
+#include "base/utc.h"
 #include "crawl/engine/attest.h"
 #include "crawl/fetch/fetch.h"
 #include "crawl/frontier/frontier.h"
@@ -66,6 +67,7 @@ struct trip {
     int64_t unread_since_us; /* as frontier_learn() has it */
     bool is_not_modified;
     char attest[ATTEST_TEXT_SIZE]; /* the node's signature, until the document is durable */
+    char visit[UTC_RFC3339_SIZE];  /* when the visit began, if several nodes fetch each URL */
 
     /* What became of the document. */
     enum err err;

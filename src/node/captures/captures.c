@@ -150,6 +150,7 @@ static struct document read_document(const struct captures *captures, const stru
         /* A head that is too long to be taken apart is part of the payload, and was signed as a head. */
         .signature = has_head ? field(record, BYTES(VOLUME_SIGNATURE_FIELD)) : bytes_of(NULL, 0),
         .imported = has_head ? field(record, BYTES(VOLUME_IMPORTED_FIELD)) : bytes_of(NULL, 0),
+        .visit = has_head ? field(record, BYTES(VOLUME_VISIT_FIELD)) : bytes_of(NULL, 0),
         /* Every revisit's record is marked as truncated, for want of a body. */
         .truncated = is_revisit ? bytes_of(NULL, 0) : field(record, BYTES("WARC-Truncated")),
         .sum = sum,

@@ -17,7 +17,7 @@ static enum err write_record(struct ring_reader_session *session, const struct c
                              const char *source, bool is_revisit, struct err_detail *detail) {
     const struct document *document = &captured->document;
     bool is_http = document->head.size > 0;
-    struct field fields[4] = {{BYTES(VOLUME_SOURCE_FIELD), bytes_of_string(source)}};
+    struct field fields[5] = {{BYTES(VOLUME_SOURCE_FIELD), bytes_of_string(source)}};
     size_t fields_count = 1;
     struct warc_written written;
     if (document->tls.size > 0) {
@@ -28,6 +28,9 @@ static enum err write_record(struct ring_reader_session *session, const struct c
     }
     if (document->imported.size > 0) {
         fields[fields_count++] = (struct field){BYTES(VOLUME_IMPORTED_FIELD), document->imported};
+    }
+    if (document->visit.size > 0) {
+        fields[fields_count++] = (struct field){BYTES(VOLUME_VISIT_FIELD), document->visit};
     }
     struct warc_draft draft = {
         .type = is_revisit ? WARC_TYPE_REVISIT

@@ -43,6 +43,9 @@ static enum err service_answer(void *context, const struct peer *from, struct by
         service->session = instance_session_new(service->config.instance);
         err = service->session == NULL ? ERR_MEMORY : ERR_OK;
     }
+    if (err == ERR_OK) {
+        instance_session_hide_witnesses(service->session, true);
+    }
     bool sure = err == ERR_OK && is_sure(service, &walk);
     if (err == ERR_OK) {
         err = merge_open(service->session, walk.from, walk.to, walk.in_reverse, &merge, detail);

@@ -298,6 +298,7 @@ struct archive_reader *archive_reader_begin(struct archive *archive) {
         instance_session_forget_absent(reader->session);
         instance_session_set_guest(reader->session, true);
         instance_session_set_mirrored(reader->session, true);
+        instance_session_hide_witnesses(reader->session, true);
     }
     return reader;
 }

@@ -208,6 +208,22 @@ struct archive_record {
 enum err archive_open(struct archive_reader *reader, const struct capture *capture,
                       struct archive_record *ret_record, struct err_detail *detail) MUST_CHECK;
 
+/* ---- who vouches for it ---- */
+
+enum { ARCHIVE_WITNESSES_MAX = 8, ARCHIVE_KEY_TEXT_SIZE = 53 };
+
+struct archive_witness {
+    char key[ARCHIVE_KEY_TEXT_SIZE]; /* of the node, in base32 */
+    int64_t time_us;                 /* when it fetched the page */
+};
+
+/*
+ * The nodes that fetched the same in the same visit, in the order of their times; 0 if it is not of several
+ * witnesses, or only another machine knows. What the reader's session gave before is lost.
+ */
+size_t archive_witnesses(struct archive_reader *reader, struct record *work, const struct capture *capture,
+                         struct archive_witness out[ARCHIVE_WITNESSES_MAX]);
+
 /* For a caller that reads a capture in another way: how that went. Returns err. */
 enum err archive_note_read(struct archive_reader *reader, const struct capture *capture, enum err err);
 

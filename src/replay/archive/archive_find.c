@@ -286,8 +286,10 @@ static enum err seek_id(struct archive_reader *reader, struct stamp stamp, struc
                         struct err_detail *detail) {
     struct merge *merge;
     int64_t second_us = find_second(stamp.time_us);
+    instance_session_hide_witnesses(reader->session, false); /* each has its address */
     enum err err = open_range(reader, buf_bytes(&reader->timeline.surt), second_us, second_end(second_us),
                               false, &merge, detail);
+    instance_session_hide_witnesses(reader->session, true);
     if (err != ERR_OK) {
         return err;
     }
@@ -319,8 +321,10 @@ enum err archive_find_id(struct archive_reader *reader, struct bytes surt, struc
 enum err archive_find_again(struct archive_reader *reader, const struct capture *capture,
                             struct capture *ret_capture) {
     struct merge *merge;
+    instance_session_hide_witnesses(reader->session, false);
     enum err err =
         open_range(reader, capture->surt, capture->time_us, capture->time_us + 1, false, &merge, NULL);
+    instance_session_hide_witnesses(reader->session, true);
     if (err != ERR_OK) {
         return err;
     }

@@ -24,6 +24,8 @@ struct details {
     struct buf text;    /* what the capture borrows: looking for the neighbours is another find */
     struct buf request; /* as it was sent */
     const char *origin; /* the collection that it comes from; NULL for this node's own */
+    struct archive_witness witnesses[ARCHIVE_WITNESSES_MAX];
+    size_t witnesses_count;
 };
 
 /* Record and request, as they are kept. */
@@ -56,6 +58,9 @@ static enum err read_details(struct details *details, struct archive *archive, s
     enum err err = archive_keep(&details->text, capture);
     if (instance_is_mirrored(capture->volume)) {
         details->origin = instance_mirrored_origin(archive_instance(archive), capture->volume);
+    }
+    if (err == ERR_OK) {
+        details->witnesses_count = archive_witnesses(reader, &details->record, capture, details->witnesses);
     }
     err = err == ERR_OK ? details_read_record(details, reader, detail) : err;
     return err == ERR_OK ? archive_neighbours(reader, capture->surt, capture->time_us, &details->neighbours)
@@ -141,6 +146,19 @@ static void details_put_signer(struct sheet *sheet, const struct details *detail
                  attested.later, ATTESTED_VERSION_LAST);
 }
 
+/* One node, or all that got the same in this visit. */
+static void put_fetchers(struct sheet *sheet, const struct details *details) {
+    if (details->witnesses_count < 2) {
+        details_put_signer(sheet, details, "Fetched by", VOLUME_SIGNATURE_FIELD);
+        return;
+    }
+    for (size_t i = 0; i < details->witnesses_count; i++) {
+        const struct archive_witness *witness = &details->witnesses[i];
+        FILL(sheet, "<dt>Fetched by</dt><dd><span class=key>{html}</span>, {time}</dd>\n",
+             {.string = witness->key}, {.time_us = witness->time_us});
+    }
+}
+
 static void put_facts(struct sheet *sheet, const struct details *details) {
     const struct capture *capture = &details->capture;
     char digest[2 * KEY_DIGEST_SIZE + 1];
@@ -157,7 +175,7 @@ static void put_facts(struct sheet *sheet, const struct details *details) {
     }
     sheet_fact_text(sheet, "Server address", field_of(details, "WARC-IP-Address"));
     sheet_fact_text(sheet, "TLS", field_of(details, VOLUME_TLS_FIELD));
-    details_put_signer(sheet, details, "Fetched by", VOLUME_SIGNATURE_FIELD);
+    put_fetchers(sheet, details);
     details_put_signer(sheet, details, "Imported by", VOLUME_IMPORTED_FIELD);
     if (capture->volume == INSTANCE_GUEST_NUMBER) {
         sheet_fact_text(sheet, "Read from", field_of(details, VOLUME_SOURCE_FIELD));
@@ -359,6 +377,14 @@ static void details_put_json(struct json *json, const struct details *details) {
     json_bytes(json, "ip_address", field_of(details, "WARC-IP-Address"));
     json_bytes(json, "tls", field_of(details, VOLUME_TLS_FIELD));
     json_bytes(json, "signature", field_of(details, VOLUME_SIGNATURE_FIELD));
+    json_open_list(json, "witnesses");
+    for (size_t i = 0; i < details->witnesses_count; i++) {
+        json_open(json, NULL);
+        json_text(json, "node", details->witnesses[i].key);
+        json_timestamp(json, "timestamp", details->witnesses[i].time_us);
+        json_close(json);
+    }
+    json_close(json);
     json_bytes(json, "imported", field_of(details, VOLUME_IMPORTED_FIELD));
     json_bool(json, "unchecked",
               attested_is_later(field_of(details, VOLUME_SIGNATURE_FIELD)) ||

@@ -309,6 +309,9 @@ static enum err call_captures(struct volume_call *call, struct volume_kit *kit, 
         err =
             index_cursor_open(volume_index(call->kits->volume), walk.from, walk.to, walk.in_reverse, &cursor);
     }
+    if (err == ERR_OK && bytes_equal(http_request_query(call->request), BYTES("witnesses=no"))) {
+        index_cursor_hide_witnesses(cursor);
+    }
     return err == ERR_OK ? answer_page(call, cursor, &walk, fill_captures) : err;
 }
 

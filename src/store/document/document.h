@@ -35,6 +35,8 @@ struct document {
     struct bytes tls;          /* of https: "verified", or what is wrong with the certificate; else empty */
     struct bytes signature;    /* of the node that fetched it (crawl/engine/attest.h); may be empty */
     struct bytes imported;     /* the same of the node that imported it from a file; may be empty */
+    struct bytes visit;        /* of several nodes that fetch each URL: when the visit began, as WARC-Date
+                                  is written; else empty */
     struct bytes truncated;    /* "length", "time", "disconnect"; empty: it is whole */
     /*
      * The sum of the payload, if it is known already; NULL: it is computed. It is believed: a caller that has

@@ -105,7 +105,7 @@ static bool mime_of_code(uint8_t code, struct bytes *ret_mime) {
 }
 
 enum { SECONDS_SIZE = 5, MICROSECONDS_SIZE = 3, SECOND_US = 1000000, URI_HASH_SIZE = 6 };
-enum { FLAGS_ALL = CAPTURE_REVISIT | CAPTURE_TRUNCATED };
+enum { FLAGS_ALL = CAPTURE_REVISIT | CAPTURE_TRUNCATED | CAPTURE_WITNESS };
 
 /* ---- integers that sort ---- */
 
@@ -430,6 +430,10 @@ void index_code_put_capture(struct buf *value, const struct capture *capture, st
     wire_write_varint(&writer, capture->block_number);
     wire_write_varint(&writer, capture->location.length);
     wire_write_bytes(&writer, bytes_of(capture->digest, index_code_digest_size(capture)));
+    if (capture->flags & CAPTURE_WITNESS) {
+        wire_write_u32(&writer, capture->visit_s);
+        wire_write_u16(&writer, capture->signer);
+    }
     value->size += wire_writer_bytes(&writer).size;
 }
 
@@ -469,6 +473,10 @@ enum err index_code_read_capture(struct bytes key, struct bytes value, struct bu
     capture.block_number = (uint16_t)wire_read_varint(&reader, UINT16_MAX);
     capture.location.length = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
     wire_read_array(&reader, capture.digest, index_code_digest_size(&capture));
+    if (capture.flags & CAPTURE_WITNESS) {
+        capture.visit_s = wire_read_u32(&reader);
+        capture.signer = wire_read_u16(&reader);
+    }
     err = index_code_finish(&reader);
     if (err != ERR_OK) {
         return err;

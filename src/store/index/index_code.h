@@ -11,6 +11,7 @@
  *      captures   surt 0x00 seconds:u40 microseconds:u24 segment:sized offset:sized        big-endian
  *                 flags:u8 url mime:u8 [mime:string] status:varint block_number:varint length:varint
  *                 digest[32], of a revisit only digest[18]
+ *                 [visit:u32 signer:u16]                of a witness; visit in seconds from 1970
  *
  *      segments   number:u32                                big-endian
  *                 size:varint dead_size:varint records_count:varint
@@ -60,6 +61,7 @@ static const uint64_t INDEX_URI_HASH_MAX = (UINT64_C(1) << 48) - 1;
 enum capture_flag {
     CAPTURE_REVISIT = 1,   /* the record has no payload of its own: look for the block */
     CAPTURE_TRUNCATED = 2, /* the payload was cut when it was fetched */
+    CAPTURE_WITNESS = 4,   /* one of several nodes fetched it in one visit: it has visit and signer */
 };
 
 /* One capture of a URL. Slices borrow from whoever gave the struct. */
@@ -74,6 +76,8 @@ struct capture {
     uint16_t block_number;
     uint16_t volume; /* whose segments these are; 0 until an instance says so: an index does not know */
     uint8_t digest[KEY_DIGEST_SIZE]; /* of the payload */
+    uint32_t visit_s; /* of a witness: when its visit began; 0 where another machine lists it */
+    uint16_t signer;  /* of a witness: the start of the key of the node that fetched it */
 };
 
 struct index_segment {

@@ -304,6 +304,8 @@ struct capture ledger_capture(const struct ledger_entry *entry) {
         .status = entry->status,
         .flags = entry->flags,
         .block_number = entry->number,
+        .visit_s = entry->visit_s,
+        .signer = entry->signer,
     };
     memcpy(capture.digest, entry->digest, sizeof capture.digest);
     return capture;

@@ -56,7 +56,9 @@ struct ledger_entry {
     struct bytes url;
     struct bytes mime;
     uint16_t status;
-    uint8_t flags;         /* enum capture_flag */
+    uint8_t flags;    /* enum capture_flag */
+    uint32_t visit_s; /* of a witness, as the next */
+    uint16_t signer;
     bool is_bare;          /* an original that holds its document for revisits only; it has no SURT */
     bool is_purge;         /* a removal after which no compaction leaves any of the bytes */
     struct location mends; /* the damaged record whose place it takes; segment 0: none */

@@ -409,6 +409,10 @@ void instance_session_set_brief(struct instance_session *session, bool is_brief)
     session->is_brief = is_brief;
 }
 
+void instance_session_hide_witnesses(struct instance_session *session, bool hides_witnesses) {
+    session->hides_witnesses = hides_witnesses;
+}
+
 bool instance_reads(const struct instance_session *session, size_t index) {
     const struct instance *instance = session->instance;
     if (index < instance->slots_count) {

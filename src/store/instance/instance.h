@@ -135,6 +135,13 @@ void instance_session_set_mirrored(struct instance_session *session, bool reads_
  * another machine, before it is asked for. */
 void instance_session_set_brief(struct instance_session *session, bool is_brief);
 
+/*
+ * Several nodes of a ring may fetch each URL (witnesses). For a reader those that got the same bytes in one
+ * visit are one capture, the first of them: walks that are opened from now on leave the others out. Whoever
+ * copies, exports or looks for its own wants all.
+ */
+void instance_session_hide_witnesses(struct instance_session *session, bool hides_witnesses);
+
 /* Pages of the indexes that local volumes may keep in memory, all together; 64 MiB each at first. */
 void instance_set_cache_size(struct instance *instance, size_t size);
 

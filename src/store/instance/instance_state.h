@@ -59,6 +59,7 @@ struct instance_session {
     bool reads_mirrored;
     struct absent absent; /* since it was last forgotten */
     bool is_brief;
+    bool hides_witnesses;
     struct backend_session *sessions[]; /* of each slot, opened when it is first needed */
 };
 

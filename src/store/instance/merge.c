@@ -118,6 +118,7 @@ static enum err add_lane(struct merge *merge, struct instance_session *session, 
         return ERR_OK;
     }
     if (err == ERR_OK) {
+        backend->hides_witnesses = session->hides_witnesses;
         err = backend->backend->table->captures_open(backend, from, to, merge->in_reverse, &lane->cursor,
                                                      &inner);
     }

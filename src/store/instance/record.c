@@ -66,7 +66,8 @@ bool record_is_not_modified(const struct warc_record *header) {
 
 size_t record_kept_fields(const struct warc_record *header, struct field out[RECORD_KEPT_FIELDS_MAX]) {
     const struct bytes names[RECORD_KEPT_FIELDS_MAX] = {
-        BYTES(VOLUME_TLS_FIELD), BYTES(VOLUME_SIGNATURE_FIELD), BYTES(VOLUME_IMPORTED_FIELD)};
+        BYTES(VOLUME_TLS_FIELD), BYTES(VOLUME_SIGNATURE_FIELD), BYTES(VOLUME_IMPORTED_FIELD),
+        BYTES(VOLUME_VISIT_FIELD)};
     size_t count = 0;
     for (size_t i = 0; i < RECORD_KEPT_FIELDS_MAX; i++) {
         struct bytes value = fields_get(&header->fields, names[i]);

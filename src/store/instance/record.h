@@ -36,7 +36,7 @@ enum err record_encode(const struct payload *payload, struct bytes document, str
                        struct bytes *ret_body) MUST_CHECK;
 
 /* Our own fields of the header that every copy of the capture keeps: TLS, signature. Returns how many. */
-enum { RECORD_KEPT_FIELDS_MAX = 3 };
+enum { RECORD_KEPT_FIELDS_MAX = 4 };
 size_t record_kept_fields(const struct warc_record *header, struct field out[RECORD_KEPT_FIELDS_MAX]);
 
 /* Is it the revisit of what the server said was not modified? Its HTTP head is then that of the answer, 304.

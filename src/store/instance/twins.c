@@ -300,6 +300,7 @@ static enum err put_again(struct twins *twins, struct backend_session *target, c
         .tls = fields_get(&header->fields, BYTES(VOLUME_TLS_FIELD)),
         .signature = fields_get(&header->fields, BYTES(VOLUME_SIGNATURE_FIELD)),
         .imported = fields_get(&header->fields, BYTES(VOLUME_IMPORTED_FIELD)),
+        .visit = fields_get(&header->fields, BYTES(VOLUME_VISIT_FIELD)),
         .truncated = fields_get(&header->fields, BYTES("WARC-Truncated")),
         .sum = &sum,
         .is_not_modified = record_is_not_modified(header),

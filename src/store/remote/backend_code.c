@@ -101,26 +101,35 @@ enum err backend_code_read_answers(struct bytes in, bool *ret_holds, size_t hold
 /* ---- documents ---- */
 
 /*
- * Who imported it stands where a document without HTTP has its media type, which one with a head does not
- * need: readers of earlier versions pass over it. The word tells it from the type of a record that some of
- * them put there.
+ * Who imported it, or of which visit of several nodes it is, stands where a document without HTTP has its
+ * media type, which one with a head does not need: readers of earlier versions pass over it. The word tells
+ * it from the type of a record that some of them put there. No witness imports what it fetches.
  */
 static const char IMPORTED_WORD[] = "imported ";
-enum { IMPORTED_WORD_SIZE = sizeof IMPORTED_WORD - 1 };
+static const char VISIT_WORD[] = "visit ";
+enum { IMPORTED_WORD_SIZE = sizeof IMPORTED_WORD - 1, VISIT_WORD_SIZE = sizeof VISIT_WORD - 1 };
 
 static void code_write_type(struct wire_writer *writer, const struct document *document) {
-    if (document->head.size == 0 || document->imported.size == 0) {
+    bool is_imported = document->imported.size > 0;
+    struct bytes said = is_imported ? document->imported : document->visit;
+    struct bytes word = bytes_of_string(is_imported ? IMPORTED_WORD : VISIT_WORD);
+    if (document->head.size == 0 || said.size == 0) {
         wire_write_string(writer, document->content_type);
         return;
     }
-    wire_write_varint(writer, IMPORTED_WORD_SIZE + document->imported.size);
-    wire_write_bytes(writer, bytes_of(IMPORTED_WORD, IMPORTED_WORD_SIZE));
-    wire_write_bytes(writer, document->imported);
+    wire_write_varint(writer, word.size + said.size);
+    wire_write_bytes(writer, word);
+    wire_write_bytes(writer, said);
 }
 
 static void code_read_type(struct document *document, struct bytes type) {
     if (document->head.size > 0 && bytes_starts_with(type, bytes_of_string(IMPORTED_WORD))) {
         document->imported = bytes_skip(type, IMPORTED_WORD_SIZE);
+    } else if (document->head.size > 0 && bytes_starts_with(type, bytes_of_string(VISIT_WORD))) {
+        struct bytes visit = bytes_skip(type, VISIT_WORD_SIZE);
+        int64_t visit_us;
+        /* It becomes a field of a record: only a date does. */
+        document->visit = utc_parse_rfc3339(visit, &visit_us) ? visit : bytes_of(NULL, 0);
     } else {
         document->content_type = type;
     }
@@ -136,13 +145,14 @@ enum err backend_code_put_meta(struct buf *out, const struct document *document,
         document->truncated.size > BACKEND_CODE_WORD_SIZE_MAX ||
         document->tls.size > BACKEND_CODE_WORD_SIZE_MAX ||
         document->signature.size > BACKEND_CODE_SIGNATURE_SIZE_MAX ||
-        document->imported.size > BACKEND_CODE_SIGNATURE_SIZE_MAX) {
+        document->imported.size > BACKEND_CODE_SIGNATURE_SIZE_MAX ||
+        document->visit.size > BACKEND_CODE_WORD_SIZE_MAX) {
         return ERR_LIMIT;
     }
     size_t texts_size = document->url.size + document->head.size + document->request.size +
                         document->content_type.size + document->ip_address.size + document->truncated.size +
                         document->tls.size + document->signature.size + IMPORTED_WORD_SIZE +
-                        document->imported.size;
+                        document->imported.size + document->visit.size;
     struct wire_writer writer;
     start(&writer, out, texts_size + BACKEND_CODE_SMALL_SIZE_MAX);
     size_t before = out->size;
@@ -369,7 +379,8 @@ void backend_code_put_capture(struct buf *out, const struct capture *capture) {
     wire_write_string(&writer, capture->url);
     wire_write_string(&writer, capture->mime);
     wire_write_varint(&writer, capture->status);
-    wire_write_u8(&writer, capture->flags);
+    /* Earlier versions refuse flags that they do not know. */
+    wire_write_u8(&writer, (uint8_t)(capture->flags & ~(unsigned)CAPTURE_WITNESS));
     wire_write_u16(&writer, capture->block_number);
     wire_write_bytes(&writer, bytes_of(capture->digest, KEY_DIGEST_SIZE));
     finish(&writer, out);
@@ -382,7 +393,7 @@ static void read_capture(struct wire_reader *reader, struct capture *capture) {
     capture->url = wire_read_string(reader, INDEX_URL_SIZE_MAX);
     capture->mime = wire_read_string(reader, INDEX_MIME_SIZE_MAX);
     capture->status = (uint16_t)wire_read_varint(reader, UINT16_MAX);
-    capture->flags = wire_read_u8(reader);
+    capture->flags = wire_read_u8_max(reader, CAPTURE_REVISIT | CAPTURE_TRUNCATED);
     capture->block_number = wire_read_u16(reader);
     wire_read_array(reader, capture->digest, KEY_DIGEST_SIZE);
     if (reader->err == ERR_OK && !index_can_hold(capture)) {

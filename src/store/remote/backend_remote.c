@@ -418,7 +418,9 @@ static enum err remote_open_captures(struct backend_session *session, struct byt
                                      bool in_reverse, struct backend_cursor **ret_cursor,
                                      struct err_detail *detail) {
     (void)detail;
-    return remote_open_walk(session, "captures", from, to, in_reverse, ret_cursor);
+    /* Servers of earlier versions pass over what stands behind the "?". */
+    const char *path = session->hides_witnesses ? "captures?witnesses=no" : "captures";
+    return remote_open_walk(session, path, from, to, in_reverse, ret_cursor);
 }
 
 static enum err remote_open_blocks(struct backend_session *session, struct bytes from,

@@ -10,7 +10,7 @@
 #include "web/url/surt.h"
 #include "web/url/url.h"
 
-enum { NUMBER_SIZE = 8, MENDS_SIZE = 48, FIELDS_MAX = 7 };
+enum { NUMBER_SIZE = 8, MENDS_SIZE = 48, FIELDS_MAX = 8 };
 
 struct bytes volume_urn(const uint8_t digest[SHA256_SIZE], char out[VOLUME_URN_SIZE]) {
     size_t prefix_size = sizeof VOLUME_URN_PREFIX - 1;
@@ -146,6 +146,9 @@ static enum err encode_describe(struct volume_writer *writer, const struct volum
     }
     memcpy(entry->digest, plan->digest, sizeof entry->digest);
     bool is_capture = document->url.size > 0 && !plan->is_bare;
+    if (is_capture) {
+        volume_describe_witness(document->visit, document->signature, entry);
+    }
     return is_capture ? encode_describe_capture(writer, plan, item, detail) : ERR_OK;
 }
 
@@ -287,6 +290,9 @@ static void encode_list_fields(const struct volume_writer *writer, const struct 
     }
     if (document->imported.size > 0) {
         encode_add_field(own, BYTES(VOLUME_IMPORTED_FIELD), document->imported);
+    }
+    if (document->visit.size > 0) {
+        encode_add_field(own, BYTES(VOLUME_VISIT_FIELD), document->visit);
     }
     if (plan->is_bare) {
         encode_add_field(own, BYTES(VOLUME_BARE_FIELD), BYTES("yes"));

@@ -21,6 +21,24 @@ uint64_t volume_hash_uri(struct sha256 *sha256, struct bytes uri) {
     return hash;
 }
 
+/* The key of the signer stands first, in base32; its first letters tell nodes apart well enough. */
+void volume_describe_witness(struct bytes visit, struct bytes signature, struct ledger_entry *entry) {
+    enum { SIGNER_LETTERS = 4, SECOND_US = 1000000 };
+    int64_t visit_us = 0;
+    bool is_one = visit.size > 0 && signature.size > SIGNER_LETTERS && utc_parse_rfc3339(visit, &visit_us) &&
+                  visit_us >= 0 && visit_us <= entry->time_us && visit_us / SECOND_US <= UINT32_MAX;
+    if (!is_one) {
+        return;
+    }
+    uint32_t hash = 0;
+    for (size_t i = 0; i < SIGNER_LETTERS; i++) {
+        hash = hash * 31 + signature.data[i];
+    }
+    entry->flags |= CAPTURE_WITNESS;
+    entry->visit_s = (uint32_t)(visit_us / SECOND_US);
+    entry->signer = (uint16_t)(hash ^ hash >> 16);
+}
+
 enum err volume_read_origin(struct volume_reader *reader, const struct location *location,
                             struct volume_origin *ret_origin, struct err_detail *detail) {
     struct bytes record;
@@ -158,6 +176,8 @@ static void record_describe_capture(struct volume_scan *scan, const struct warc_
     bool is_truncated = fields_get(&record->fields, BYTES("WARC-Truncated")).size > 0;
     entry->flags = (uint8_t)((entry->kind == LEDGER_REVISIT ? CAPTURE_REVISIT : 0) |
                              (is_truncated && entry->kind == LEDGER_ORIGINAL ? CAPTURE_TRUNCATED : 0));
+    volume_describe_witness(fields_get(&record->fields, BYTES(VOLUME_VISIT_FIELD)),
+                            fields_get(&record->fields, BYTES(VOLUME_SIGNATURE_FIELD)), entry);
 }
 
 /* Read the block to its end: size and, if asked, digest of the payload. */

@@ -35,6 +35,7 @@
 #define VOLUME_TLS_FIELD "Mnemon-TLS"
 #define VOLUME_SIGNATURE_FIELD "Mnemon-Signature"
 #define VOLUME_IMPORTED_FIELD "Mnemon-Imported"
+#define VOLUME_VISIT_FIELD "Mnemon-Visit"   /* when the visit began in which several nodes fetched it */
 #define VOLUME_SOURCE_FIELD "Mnemon-Source" /* only of a guest's: which node it came from */
 
 /* What a revisit says of the record that it refers to. */
@@ -42,6 +43,9 @@ struct volume_origin {
     struct bytes uri; /* in the reader's memory, until its next call */
     int64_t date_us;
 };
+
+/* What the index is to know of a capture with these fields: is it that of a witness? */
+void volume_describe_witness(struct bytes visit, struct bytes signature, struct ledger_entry *entry);
 
 /* What the index keeps of a target URI: 48 bits of its SHA-256. */
 uint64_t volume_hash_uri(struct sha256 *sha256, struct bytes uri);
