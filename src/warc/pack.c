@@ -88,17 +88,19 @@ static enum err pack_append(struct pack *pack, struct bytes bytes, struct err_de
     return bytes.size == 0 ? ERR_OK : sink_append(pack->sink, bytes, detail);
 }
 
-static const ZSTD_CDict *encoder_for(const struct zdict *dictionary, uint64_t size) {
+static const ZSTD_CDict *encoder_for(const struct pack *pack, const struct zdict *dictionary, uint64_t size) {
     if (dictionary == NULL) {
         return NULL;
     }
-    return size <= ZDICT_SMALL_SIZE_MAX ? dictionary->small_encoder : dictionary->encoder;
+    return size > ZDICT_SMALL_SIZE_MAX ? dictionary->encoder
+           : pack->effort == PACK_FINE ? dictionary->fine_encoder
+                                       : dictionary->small_encoder;
 }
 
 /* A frame that does not use the dictionary need not name it. */
 static void start_zstd(struct pack *pack, uint64_t size) {
-    const struct zdict *dictionary = pack->is_incompressible ? NULL : pack->options.dictionary;
-    int level = pack->is_incompressible ? ZSTD_LEVEL_INCOMPRESSIBLE : pack->options.level;
+    const struct zdict *dictionary = pack->effort == PACK_INCOMPRESSIBLE ? NULL : pack->options.dictionary;
+    int level = pack->effort == PACK_INCOMPRESSIBLE ? ZSTD_LEVEL_INCOMPRESSIBLE : pack->options.level;
     size_t result = ZSTD_CCtx_reset(pack->zstd, ZSTD_reset_session_only);
     ASSERT(!ZSTD_isError(result));
     result = ZSTD_CCtx_setParameter(pack->zstd, ZSTD_c_compressionLevel, level);
@@ -109,11 +111,12 @@ static void start_zstd(struct pack *pack, uint64_t size) {
     result = ZSTD_CCtx_setParameter(pack->zstd, ZSTD_c_forceAttachDict, attaches);
     ASSERT(!ZSTD_isError(result));
     /* The encoder for small records takes long steps: zstd would think that there is no time for literals. */
-    bool is_small = dictionary != NULL && size <= ZDICT_SMALL_SIZE_MAX;
+    bool is_small =
+        dictionary != NULL && size <= ZDICT_SMALL_SIZE_MAX; /* and of the fine one nothing is lost */
     int literals = is_small ? ZSTD_ps_enable : ZSTD_ps_auto;
     result = ZSTD_CCtx_setParameter(pack->zstd, ZSTD_c_literalCompressionMode, literals);
     ASSERT(!ZSTD_isError(result));
-    result = ZSTD_CCtx_refCDict(pack->zstd, encoder_for(dictionary, size));
+    result = ZSTD_CCtx_refCDict(pack->zstd, encoder_for(pack, dictionary, size));
     ASSERT(!ZSTD_isError(result));
     result = ZSTD_CCtx_setPledgedSrcSize(pack->zstd, size);
     ASSERT(!ZSTD_isError(result));
@@ -122,12 +125,12 @@ static void start_zstd(struct pack *pack, uint64_t size) {
 static void start_gzip(struct pack *pack) {
     int result = deflateReset(pack->stream);
     ASSERT(result == Z_OK);
-    int level = pack->is_incompressible ? Z_NO_COMPRESSION : pack->options.level;
+    int level = pack->effort == PACK_INCOMPRESSIBLE ? Z_NO_COMPRESSION : pack->options.level;
     result = deflateParams(pack->stream, level, Z_DEFAULT_STRATEGY);
     ASSERT(result == Z_OK);
 }
 
-enum err pack_start(struct pack *pack, uint64_t size, bool is_incompressible, struct err_detail *detail) {
+enum err pack_start(struct pack *pack, uint64_t size, enum pack_effort effort, struct err_detail *detail) {
     if (size > INT64_MAX) {
         return err_set(detail, ERR_LIMIT, "no record is that large");
     }
@@ -135,7 +138,7 @@ enum err pack_start(struct pack *pack, uint64_t size, bool is_incompressible, st
     pack->stored_size = 0;
     pack->whole_size = 0;
     pack->is_whole = size <= PACK_WHOLE_SIZE_MAX;
-    pack->is_incompressible = is_incompressible;
+    pack->effort = effort;
     if (pack->options.framing == PACK_ZSTD) {
         start_zstd(pack, size);
     } else if (pack->options.framing == PACK_GZIP && !pack->is_whole) {
@@ -217,7 +220,8 @@ static struct bytes compress_whole(struct pack *pack) {
     case PACK_PLAIN:
         return bytes_of(pack->whole, pack->whole_size);
     case PACK_GZIP:
-        size = libdeflate_gzip_compress(pack->is_incompressible ? pack->deflate_stored : pack->deflate,
+        size = libdeflate_gzip_compress(pack->effort == PACK_INCOMPRESSIBLE ? pack->deflate_stored
+                                                                            : pack->deflate,
                                         pack->whole, pack->whole_size, pack->out, PACK_OUT_SIZE);
         ASSERT(size > 0);
         break;

@@ -23,6 +23,13 @@ enum {
 
 enum pack_framing { PACK_PLAIN, PACK_GZIP, PACK_ZSTD };
 
+/* How much a member is worth. */
+enum pack_effort {
+    PACK_USUAL,
+    PACK_INCOMPRESSIBLE, /* no time is wasted on it: images, archives */
+    PACK_FINE,           /* with a dictionary, if it is small: as small as can be, in ten times the time */
+};
+
 struct pack_options {
     enum pack_framing framing;
     int level;                      /* 1 to 9 for gzip, 1 to 19 for zstd; 0: the usual one, 6 and 3 */
@@ -35,10 +42,10 @@ struct pack {
     uint8_t *whole; /* the member as far as it was written, if it is small */
     size_t whole_size;
     uint8_t *out;
-    uint64_t left;          /* of what pack_start() announced */
-    uint64_t stored_size;   /* of this member, so far */
-    bool is_whole;          /* it is collected in `whole` */
-    bool is_incompressible; /* as pack_start() was told */
+    uint64_t left;           /* of what pack_start() announced */
+    uint64_t stored_size;    /* of this member, so far */
+    bool is_whole;           /* it is collected in `whole` */
+    enum pack_effort effort; /* as pack_start() was told */
     struct libdeflate_compressor *deflate;
     struct libdeflate_compressor *deflate_stored; /* level 0 */
     struct z_stream_s *stream;
@@ -49,8 +56,8 @@ struct pack {
 enum err pack_init(struct pack *pack, struct sink *sink, const struct pack_options *options) MUST_CHECK;
 void pack_done(struct pack *pack);
 
-/* Begin a member of exactly `size` bytes. Do not waste time on what is_incompressible: images, archives. */
-enum err pack_start(struct pack *pack, uint64_t size, bool is_incompressible,
+/* Begin a member of exactly `size` bytes. */
+enum err pack_start(struct pack *pack, uint64_t size, enum pack_effort effort,
                     struct err_detail *detail) MUST_CHECK;
 enum err pack_write(struct pack *pack, struct bytes bytes, struct err_detail *detail) MUST_CHECK;
 

@@ -187,6 +187,14 @@ static void put_date(struct buf *head, const char *name, int64_t date_us) {
     warc_put_field(head, name, bytes_of_string(utc_format_rfc3339(date_us, text)));
 }
 
+static void put_plain_id(struct buf *head, const struct warc_draft *draft) {
+    char text[UTC_RFC3339_SIZE];
+    buf_put_format(head,
+                   "WARC-Record-ID: <" WARC_PLAIN_ID_PREFIX "%s:", utc_format_rfc3339(draft->date_us, text));
+    buf_put(head, draft->target_uri);
+    buf_put(head, BYTES(">\r\n"));
+}
+
 static void put_sha256(struct buf *head, const char *name, const uint8_t digest[SHA256_SIZE]) {
     char text[sizeof "sha256:" + 2 * SHA256_SIZE] = "sha256:";
     hex_encode(bytes_of(digest, SHA256_SIZE), text + sizeof "sha256:" - 1);
@@ -211,7 +219,11 @@ static void warc_put_head(struct warc_writer *writer, const struct warc_draft *d
     buf_clear(head);
     buf_put(head, BYTES("WARC/1.1\r\n"));
     warc_put_field(head, "WARC-Type", bytes_of_string(warc_type_name(draft->type)));
-    put_id(head, "WARC-Record-ID", &written->id);
+    if (draft->has_plain_id) {
+        put_plain_id(head, draft);
+    } else {
+        put_id(head, "WARC-Record-ID", &written->id);
+    }
     put_date(head, "WARC-Date", draft->date_us);
     warc_put_field(head, "WARC-Target-URI", draft->target_uri);
     warc_put_field(head, "WARC-IP-Address", draft->ip_address);
@@ -239,10 +251,14 @@ static void warc_put_head(struct warc_writer *writer, const struct warc_draft *d
     buf_put_string(head, record_end);
 }
 
+static enum pack_effort warc_effort(const struct warc_draft *draft) {
+    return draft->is_incompressible ? PACK_INCOMPRESSIBLE : draft->has_plain_id ? PACK_FINE : PACK_USUAL;
+}
+
 static enum err write_record(struct warc_writer *writer, const struct warc_draft *draft, uint64_t *ret_length,
                              struct err_detail *detail) {
     uint64_t size = writer->head.size + block_size(draft) + sizeof record_end - 1;
-    enum err err = pack_start(&writer->pack, size, draft->is_incompressible, detail);
+    enum err err = pack_start(&writer->pack, size, warc_effort(draft), detail);
     if (err == ERR_OK) {
         err = pack_write(&writer->pack, buf_bytes(&writer->head), detail);
     }

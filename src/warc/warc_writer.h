@@ -26,6 +26,9 @@ enum warc_revisit {
     WARC_REVISIT_NOT_MODIFIED,      /* the server said so (304) */
 };
 
+/* Such an ID is "<urn:x-mnemon:2026-01-02T03:04:05Z:http://example.org/>". */
+#define WARC_PLAIN_ID_PREFIX "urn:x-mnemon:"
+
 /* What to write. Zero or empty if it does not apply; all of it is borrowed for the call. */
 struct warc_draft {
     enum warc_type type;
@@ -36,6 +39,7 @@ struct warc_draft {
     struct bytes filename;               /* warcinfo */
     struct bytes truncated;              /* why the block is not whole: length, time, disconnect */
     const struct warc_id *id;            /* NULL: a new one */
+    bool has_plain_id;                   /* made of date and target URI: it takes no room where many are */
     const struct warc_id *concurrent_to; /* the other record of the capture */
     enum warc_revisit revisit;           /* revisit, with the next three */
     struct bytes refers_to_target_uri;   /* mandatory: readers resolve through it */

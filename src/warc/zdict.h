@@ -34,6 +34,7 @@ struct zdict {
     struct ZSTD_DDict_s *decoder;
     struct ZSTD_CDict_s *encoder;       /* NULL if it is only for reading */
     struct ZSTD_CDict_s *small_encoder; /* likewise; for records up to ZDICT_SMALL_SIZE_MAX */
+    struct ZSTD_CDict_s *fine_encoder;  /* likewise; for those of them that may take their time */
     uint32_t id;                        /* 0 if it is plain text without a header */
 };
 

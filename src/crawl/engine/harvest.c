@@ -392,6 +392,8 @@ static void harvest_describe_not_modified(struct harvest *harvest, struct docume
     memcpy(sum->digest, url->history.digest, KEY_DIGEST_SIZE);
     sum->size = block.size;
     document->is_not_modified = document->is_body_left_out = true;
+    /* The request was that of the page, with the validators that the page's capture has: it says nothing. */
+    document->request = bytes_of(NULL, 0);
     trip->is_not_modified = true;
     trip->outcome.is_changed = false;
     trip->outcome.status = url->history.last_status;

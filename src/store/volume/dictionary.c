@@ -2,7 +2,14 @@
 
 #include "store/volume/dictionary.h"
 
+#include <stdio.h>
 #include <zdict.h>
+
+enum {
+    VISITS_SAMPLES_SIZE_MAX = DICTIONARY_VISITS_COUNT * 2048,
+    VISITS_TEXTS = 5,      /* in the dictionary itself: one of each kind of server */
+    HEADER_ROOM = 1 << 10, /* of a dictionary: its id and codes */
+};
 
 static enum dictionary_state state_of(const struct dictionary *dictionary) {
     return atomic_load_explicit(&dictionary->state, memory_order_acquire);
@@ -15,7 +22,7 @@ static void enter(struct dictionary *dictionary, enum dictionary_state state) {
 void dictionary_init(struct dictionary *dictionary, bool is_wanted) {
     *dictionary = (struct dictionary){0};
     pthread_mutex_init(&dictionary->lock, NULL);
-    buf_init(&dictionary->samples, DICTIONARY_SAMPLES_SIZE);
+    buf_init(&dictionary->samples, DICTIONARY_SAMPLES_SIZE + VISITS_SAMPLES_SIZE_MAX);
     buf_init(&dictionary->result, DICTIONARY_SIZE);
     enter(dictionary, is_wanted ? DICTIONARY_COLLECTING : DICTIONARY_TAKEN);
 }
@@ -55,6 +62,53 @@ void dictionary_offer(struct dictionary *dictionary, const struct bytes *parts, 
 }
 
 /*
+ * Unchanged visits, too, which come later. Their text takes the end of the trained dictionary, in place of
+ * its least common part, the start; and they count among the samples by which its codes are chosen. Without
+ * memory it stays as it was trained.
+ */
+static void dictionary_add_visits(struct dictionary *dictionary) {
+    struct buf *samples = &dictionary->samples;
+    struct bytes trained = buf_bytes(&dictionary->result);
+    unsigned count = dictionary->samples_count;
+    struct buf content;
+    struct buf result;
+    if (trained.size == 0) {
+        return;
+    }
+    buf_init(&content, DICTIONARY_SIZE);
+    buf_init(&result, DICTIONARY_SIZE);
+    struct bytes fetcher = dictionary_visits_fetcher(buf_bytes(samples));
+    char key[64];
+    snprintf(key, sizeof key, "%.*s", BYTES_ARG(fetcher)); /* the samples move */
+    fetcher = bytes_of_string(key);
+    struct buf visits;
+    buf_init(&visits, DICTIONARY_VISITS_SIZE_MAX + 2048);
+    enum err err = dictionary_visits_put(&visits, VISITS_TEXTS, fetcher, NULL);
+    struct bytes body = bytes_skip(trained, ZDICT_getDictHeaderSize(trained.data, trained.size));
+    size_t room = DICTIONARY_SIZE - HEADER_ROOM - visits.size;
+    err = err == ERR_OK ? buf_put(&content, bytes_skip(body, body.size > room ? body.size - room : 0)) : err;
+    err = err == ERR_OK ? buf_put(&content, buf_bytes(&visits)) : err;
+    err = err == ERR_OK
+              ? dictionary_visits_put(samples, DICTIONARY_VISITS_COUNT, fetcher, &dictionary->sizes[count])
+              : err;
+    err = err == ERR_OK ? buf_reserve(&result, DICTIONARY_SIZE) : err;
+    if (err == ERR_OK) {
+        ZDICT_params_t parameters = {.compressionLevel = 3};
+        size_t size =
+            ZDICT_finalizeDictionary(result.data, DICTIONARY_SIZE, content.data, content.size, samples->data,
+                                     dictionary->sizes, count + DICTIONARY_VISITS_COUNT, parameters);
+        if (!ZDICT_isError(size)) {
+            buf_clear(&dictionary->result);
+            err = buf_put(&dictionary->result, bytes_of(result.data, size));
+            ASSERT(err == ERR_OK); /* it has had that size before */
+        }
+    }
+    buf_done(&visits);
+    buf_done(&content);
+    buf_done(&result);
+}
+
+/*
  * ZDICT_trainFromBuffer() tries 40 pairs of k and d and takes four times as long; on pages these gave the
  * smaller records (docs/benchmarks.md).
  */
@@ -70,6 +124,7 @@ static uint64_t dictionary_train(void *context) {
                                             dictionary->sizes, dictionary->samples_count, parameters);
         result->size = ZDICT_isError(size) ? 0 : size;
     }
+    dictionary_add_visits(dictionary);
     buf_done(&dictionary->samples);
     enter(dictionary, DICTIONARY_READY);
     return TASK_FOR_EVER_US; /* once */

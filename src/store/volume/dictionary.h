@@ -18,6 +18,7 @@
 
 #include "base/buf.h"
 #include "run/task.h"
+#include "store/volume/dictionary_visits.h"
 
 enum {
     DICTIONARY_SIZE = 112 << 10,           /* zstd's own advice */
@@ -37,10 +38,10 @@ enum dictionary_state {
 struct dictionary {
     _Atomic(enum dictionary_state) state;
     pthread_mutex_t lock;
-    struct buf samples;                         /* lock, while collecting; then the trainer's */
-    size_t sizes[DICTIONARY_SAMPLES_COUNT_MAX]; /* likewise */
-    unsigned samples_count;                     /* likewise */
-    struct task trainer;                        /* the committer's */
+    struct buf samples; /* lock, while collecting; then the trainer's */
+    size_t sizes[DICTIONARY_SAMPLES_COUNT_MAX + DICTIONARY_VISITS_COUNT]; /* likewise */
+    unsigned samples_count;                                               /* likewise */
+    struct task trainer;                                                  /* the committer's */
     struct buf result; /* the trainer's, then the committer's; empty if the samples share nothing */
 };
 

@@ -223,6 +223,7 @@ static void encode_make_revisit(struct warc_draft *draft, const struct document 
     draft->refers_to_target_uri = origin->uri;
     draft->refers_to_date_us = origin->date_us;
     draft->body = bytes_of(NULL, 0);
+    draft->has_plain_id = document->is_not_modified && document->request.size == 0;
     if (!is_http && document->content_type.size == 0) {
         draft->content_type = BYTES("application/octet-stream"); /* a revisit's usual one says HTTP */
     }
