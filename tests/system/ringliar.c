@@ -23,9 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../copies-put.h"
 #include "base/clock.h"
 #include "node/captures/captures_code.h"
-#include "node/copies/copies_code.h"
 #include "node/crawl/crawl_loop.h"
 #include "node/reading/ring_reader_scope.h"
 #include "node/ring/decrees_state.h"
@@ -128,7 +128,7 @@ static enum err say_yes(struct bytes question, struct buf *answer, unsigned widt
     enum err err = copies_read_keys(question, &keys, NULL);
     if (err == ERR_OK) {
         memset(values, yes, sizeof values);
-        copies_put_bits(answer, values, keys.count, width);
+        put_bits(answer, values, keys.count, width);
     }
     return err;
 }
@@ -312,8 +312,8 @@ enum err __real_reconcile_answer(const struct reconcile_arc *arc, const struct r
 enum err __wrap_reconcile_answer(const struct reconcile_arc *arc, const struct ringkey_set *set,
                                  struct bytes question, void *memory, size_t size_max,
                                  struct bytes *ret_answer, struct err_detail *detail);
-void __real_copies_put_keys(struct buf *out, const struct ringkey *keys, size_t count);
-void __wrap_copies_put_keys(struct buf *out, const struct ringkey *keys, size_t count);
+void __real_copies_put_keys(struct wire_writer *out, const struct ringkey *keys, size_t count);
+void __wrap_copies_put_keys(struct wire_writer *out, const struct ringkey *keys, size_t count);
 
 enum err __wrap_reconcile_ask(struct reconcile *reconcile, void *memory, size_t size_max,
                               struct bytes *ret_question, struct err_detail *detail) {
@@ -332,10 +332,10 @@ enum err __wrap_reconcile_answer(const struct reconcile_arc *arc, const struct r
     return __real_reconcile_answer(arc, set, question, memory, size_max, ret_answer, detail);
 }
 
-void __wrap_copies_put_keys(struct buf *out, const struct ringkey *keys, size_t count) {
+void __wrap_copies_put_keys(struct wire_writer *out, const struct ringkey *keys, size_t count) {
     static unsigned turn;
     if (lies("ranges") && turn++ % 2 == 0) { /* else nobody would fetch anything from it */
-        buf_put(out, BYTES("\xff\xff\xff\xff\x7f and no keys"));
+        wire_write_bytes(out, BYTES("\xff\xff\xff\xff\x7f and no keys"));
         return;
     }
     __real_copies_put_keys(out, keys, count);

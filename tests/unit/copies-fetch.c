@@ -35,7 +35,7 @@ static void give_to(struct node *node, const struct ringkey *key) {
 
 static void want(struct node *node, const struct ringkey *key, const struct node *giver) {
     pthread_mutex_lock(&node->copies->lock);
-    assert_true(copies_want(node->copies, TRANSFER_ORDER_OFFERED, key, &giver->peer));
+    assert_true(replicator_want(node->copies->replicator, TRANSFER_ORDER_OFFERED, key, &giver->peer));
     pthread_mutex_unlock(&node->copies->lock);
 }
 
@@ -48,15 +48,15 @@ static void take_for_busy(struct node *node, const struct node *giver) {
 }
 
 static bool is_idle(struct copies *copies) {
-    pthread_mutex_lock(&copies->fetch.lock);
-    bool is_idle = copies->fetch.open_count == 0;
-    pthread_mutex_unlock(&copies->fetch.lock);
+    pthread_mutex_lock(&copies->news.lock);
+    bool is_idle = copies->news.open_count == 0;
+    pthread_mutex_unlock(&copies->news.lock);
     return is_idle;
 }
 
 /* Ask for all that may be asked for now, and wait until what came is stored. */
 static void fetch(struct node *node) {
-    copies_fetch(node->copies);
+    copies_act(node->copies);
     await_that(is_idle(node->copies));
     copies_feed(node->copies);
 }
@@ -127,7 +127,8 @@ static void what_a_giver_has_not_got_yet_is_asked_of_him_again(void **state) {
     want(self, &some.keys[0], &world->nodes[OFFERER]);
     fetch(self);
     assert_int_equal(stat_of(self).wanted_count, 1);
-    assert_true(copies_fetch_at(self->copies) > copies_now_us(self->copies)); /* not at once */
+    uint64_t now_us = copies_now_us(self->copies);
+    assert_true(transfer_wake_at(replicator_transfer(self->copies->replicator), now_us) > now_us); /* later */
     give_to(&world->nodes[OFFERER], &some.keys[0]);
     await_that(fetches(self, &some.keys[0]));
     assert_int_equal(stat_of(self).wanted_count, 0);

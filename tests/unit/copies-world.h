@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "../copies-put.h"
 #include "crawl/engine/attest.h"
 #include "node/captures/captures_state.h"
 #include "node/copies/copies.h"
@@ -230,7 +231,7 @@ static inline enum err confirm_nothing(void *context, const struct peer *from, s
     atomic_fetch_add(&node->confirms_count, 1);
     enum err err = copies_read_keys(question, &keys, detail);
     if (err == ERR_OK) {
-        copies_put_bits(answer, no, keys.count, 1);
+        put_bits(answer, no, keys.count, 1);
     }
     return err;
 }
@@ -281,6 +282,7 @@ static inline void begin_copies(struct node *node) {
     if (node->world->is_still) {
         node->copies->captures = node->captures;
         assert_int_equal(copies_crew_init(node->copies), ERR_OK);
+        copies_step(node->copies, (struct replicator_event){.kind = REPLICATOR_PERMIT, .is_good = false});
     } else {
         assert_int_equal(copies_start(node->copies, node->captures, NULL), ERR_OK);
     }

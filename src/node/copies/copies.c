@@ -1,6 +1,6 @@
 #include "node/copies/copies.h"
 
-#include <inttypes.h>
+#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,53 +61,6 @@ enum err copies_read_payload(struct copies *copies, struct copies_reader *reader
     enum err err = copies_find_capture(copies, reader, key, &capture, detail);
     err = err == ERR_OK ? instance_locate(reader->session, &capture, &located, &block, detail) : err;
     return err == ERR_OK ? instance_get(reader->session, &located, ret_payload, detail) : err;
-}
-
-/* ---- lists ---- */
-
-static enum err list_range(struct copies *copies, const struct ringkey_range *range, struct ringkey *out,
-                           size_t count_max, size_t *count) {
-    size_t found = 0;
-    bool is_empty = range->has_upper && ringkey_compare(&range->lower, &range->upper) >= 0;
-    enum err err =
-        is_empty ? ERR_OK : keyset_list(copies->keyset, range, out + *count, count_max - *count, &found);
-    *count += err == ERR_OK ? found : 0;
-    return err;
-}
-
-static struct ringkey lowest_at(struct ring_id place) {
-    struct ringkey key = {0};
-    ring_id_write(place, key.bytes);
-    return key;
-}
-
-static struct ringkey next_key(const struct ringkey *key) {
-    struct ringkey next = *key;
-    for (size_t i = RINGKEY_SIZE; i > 0 && ++next.bytes[i - 1] == 0; i--) {
-    }
-    return next;
-}
-
-enum err copies_list(struct copies *copies, struct ring_id from, struct ring_id to,
-                     const struct ringkey *behind, struct ringkey *out, size_t count_max, size_t *ret_count) {
-    static const struct ring_id last = {UINT64_MAX, UINT64_MAX};
-    struct ring_id end = ring_id_add_power(to, 0);
-    struct ringkey_range first = {.lower = behind != NULL ? next_key(behind)
-                                                          : lowest_at(ring_id_add_power(from, 0))};
-    struct ringkey_range second = {.upper = lowest_at(end), .has_upper = true};
-    struct ring_id start = ring_id_read(first.lower.bytes);
-    size_t count = 0;
-    bool is_straight = ring_id_compare(start, to) <= 0 && !ring_id_equal(from, to);
-    first.has_upper = is_straight && !ring_id_equal(to, last);
-    first.upper = second.upper;
-    pthread_mutex_lock(&copies->keys_lock);
-    enum err err = list_range(copies, &first, out, count_max, &count);
-    if (err == ERR_OK && !is_straight && !ring_id_equal(from, to) && count < count_max) {
-        err = list_range(copies, &second, out, count_max, &count);
-    }
-    pthread_mutex_unlock(&copies->keys_lock);
-    *ret_count = count;
-    return err;
 }
 
 /* ---- the keys, for others: which captures of a position, or of a digest, does this node have? ---- */
@@ -174,15 +127,11 @@ enum {
     REST_US = 200000,      /* at most, between two looks at the volumes */
     SENTENCE_SIZE_MAX = 512,
     PATH_SIZE_MAX = 4096,
-    HOPS_MAX = 64, /* places that are looked at for spare holders */
+    FRESH_MAX = 4096, /* keys of one run of the feed */
 };
 
 uint64_t copies_now_us(const struct copies *copies) {
     return clock_monotonic_us(copies->config.clock);
-}
-
-struct ring_id copies_place_of(const struct ringkey *key) {
-    return ring_id_read(key->bytes);
 }
 
 bool copies_is_stopping(struct copies *copies) {
@@ -206,99 +155,137 @@ void copies_note(struct copies *copies, const char *format, ...) {
     }
 }
 
-void copies_count(struct copies *copies, uint64_t *counter, uint64_t more) {
+void copies_step(struct copies *copies, struct replicator_event event) {
+    event.now_us = event.now_us > 0 ? event.now_us : copies_now_us(copies);
     pthread_mutex_lock(&copies->lock);
-    *counter += more;
+    replicator_step(copies->replicator, &event);
     pthread_mutex_unlock(&copies->lock);
 }
 
-/* ---- the ring, for the plan of copies ---- */
+/* ---- what the machine asks at once ---- */
 
-static bool is_listed(const struct copy_plan_arc *arc, const struct peer *peer) {
-    for (size_t i = 0; i < arc->count; i++) {
-        if (address_equal(&arc->peers[i].address, &peer->address)) {
-            return true;
-        }
-    }
-    return false;
+static enum err set_sum(void *context, const struct ringkey_range *range, struct ringkey_sum *ret_sum) {
+    struct copies *copies = context;
+    pthread_mutex_lock(&copies->keys_lock);
+    enum err err = keyset_sum(copies->keyset, range, ret_sum);
+    pthread_mutex_unlock(&copies->keys_lock);
+    return err;
 }
 
-static void add_peers(struct copy_plan_arc *out, const struct holders_arc *arc, const struct peer *self,
-                      size_t count_max) {
-    for (size_t i = 0; i < arc->count && out->count < count_max; i++) {
-        bool is_self = address_equal(&arc->peers[i].address, &self->address);
-        if (!is_self && !is_listed(out, &arc->peers[i])) {
-            out->peers[out->count++] = arc->peers[i];
-        }
-    }
+static enum err set_cut(void *context, const struct ringkey_range *range, uint64_t rank, uint64_t slack,
+                        struct ringkey *ret_bound) {
+    struct copies *copies = context;
+    pthread_mutex_lock(&copies->keys_lock);
+    enum err err = keyset_cut(copies->keyset, range, rank, slack, ret_bound);
+    pthread_mutex_unlock(&copies->keys_lock);
+    return err;
 }
 
-/* Our arc with its holders, and some that follow them in case one is full. */
-static void describe_arc(struct copies *copies, const struct holders_arc *arc, struct copies_watch *watch,
-                         struct copy_plan_arc *out) {
+static enum err set_list(void *context, const struct ringkey_range *range, struct ringkey *out,
+                         size_t count_max, size_t *ret_count) {
+    struct copies *copies = context;
+    pthread_mutex_lock(&copies->keys_lock);
+    enum err err = keyset_list(copies->keyset, range, out, count_max, ret_count);
+    pthread_mutex_unlock(&copies->keys_lock);
+    return err;
+}
+
+static const struct ringkey_set_table set_table = {set_sum, set_cut, set_list};
+
+static enum err disk_find_key(void *context, const struct ringkey *key) {
+    struct copies *copies = context;
+    bool is_here = false;
+    pthread_mutex_lock(&copies->keys_lock);
+    enum err err = keyset_contains(copies->keyset, key, &is_here);
+    pthread_mutex_unlock(&copies->keys_lock);
+    return err == ERR_OK && !is_here ? ERR_NOT_FOUND : err;
+}
+
+static enum err disk_find_payload(void *context, const struct ringkey *key) {
+    struct copies *copies = context;
+    struct ringkey same;
+    pthread_mutex_lock(&copies->keys_lock);
+    enum err err = keyset_find_digest(copies->keyset, ringkey_digest(key), NULL, &same);
+    pthread_mutex_unlock(&copies->keys_lock);
+    return err;
+}
+
+static uint64_t disk_count(void *context) {
+    struct copies *copies = context;
+    pthread_mutex_lock(&copies->keys_lock);
+    uint64_t count = keyset_count(copies->keyset);
+    pthread_mutex_unlock(&copies->keys_lock);
+    return count;
+}
+
+static bool disk_is_full(void *context) {
+    return copies_is_full(context);
+}
+
+static uint64_t disk_deletions(void *context) {
+    const struct copies *copies = context;
+    return instance_deletions_generation(copies->config.instance);
+}
+
+static bool line_is_busy(void *context, const struct peer *peer) {
+    return peer_rpc_is_busy(context, peer);
+}
+
+static struct replicator_world world_of(struct copies *copies) {
     const struct holders_source *ring = &copies->config.ring;
-    const struct peer *self = &arc->peers[0];
-    size_t count_max = ring->copies(ring->context) + COPY_PLAN_SPARES_MAX - 1;
-    struct holders_arc next = *arc;
-    *out = (struct copy_plan_arc){.from = arc->from, .to = arc->to};
-    count_max = count_max < COPY_PLAN_CANDIDATES_MAX ? count_max : COPY_PLAN_CANDIDATES_MAX;
-    add_peers(out, arc, self, count_max);
-    for (unsigned i = 0; i < HOPS_MAX && out->count < count_max; i++) {
-        struct ring_id behind = ring_id_add_power(next.to, 0);
-        bool is_found = ring->know(ring->context, behind, &next);
-        if (!is_found || ring_id_equal(next.to, arc->to)) {
-            break; /* once around */
-        }
-        add_peers(out, &next, self, count_max);
-    }
-    copies_primary_watch_reach(copies, self, out, watch);
-}
-
-static void look_at_ring(struct copies *copies) {
-    const struct holders_source *ring = &copies->config.ring;
-    uint64_t generation = ring->generation(ring->context);
-    if (copies->has_ring && generation == copies->generation &&
-        copies->failing == copies_primary_watch_failing(copies)) {
-        return;
-    }
-    struct copies_watch watch = {.count = 0};
-    struct holders_arc *own = malloc(HOLDERS_ARCS_MAX * sizeof *own);
-    struct copy_plan_arc *arcs = malloc(HOLDERS_ARCS_MAX * sizeof *arcs);
-    size_t wanted = ring->copies(ring->context);
-    if (own != NULL && arcs != NULL) {
-        size_t count = ring->own(ring->context, own);
-        size_t used = 0;
-        for (size_t i = 0; i < count; i++) {
-            if (own[i].count > 0) {
-                describe_arc(copies, &own[i], &watch, &arcs[used++]);
-            }
-        }
-        pthread_mutex_lock(&copies->lock);
-        if (wanted > 0) {
-            copy_plan_set_copies(copies->copy_plan, (uint32_t)wanted, copies_now_us(copies));
-        }
-        copy_plan_set_arcs(copies->copy_plan, arcs, used, copies_now_us(copies));
-        primary_watch_set(&copies->primary_watch, watch.arcs, watch.count, copies_now_us(copies));
-        copies->failing = primary_watch_failing(&copies->primary_watch, copies_now_us(copies));
-        pthread_mutex_unlock(&copies->lock);
-        copies->has_ring = true;
-        copies->generation = generation;
-    }
-    free(own);
-    free(arcs);
+    return (struct replicator_world){
+        .own = ring->own,
+        .know = ring->know,
+        .copies = ring->copies,
+        .generation = ring->generation,
+        .locate = ring->locate,
+        .ring = ring->context,
+        .keys = {&set_table, copies},
+        .find_key = disk_find_key,
+        .find_payload = disk_find_payload,
+        .count = disk_count,
+        .is_full = disk_is_full,
+        .deletions = disk_deletions,
+        .disk = copies,
+        .is_busy = line_is_busy,
+        .line = copies->config.peer_rpc,
+    };
 }
 
 /* ---- the thread ---- */
 
+/* keys_lock is held: by the thread that runs the feed, this one. */
+static void take_fresh(void *context, const struct ringkey *key) {
+    struct copies *copies = context;
+    if (copies->fresh_count < FRESH_MAX) {
+        copies->fresh[copies->fresh_count++] = *key;
+    } else {
+        copies->has_lost_fresh = true;
+    }
+}
+
+static void tell_fresh(struct copies *copies) {
+    if (copies->fresh_count > 0) {
+        copies_step(copies, (struct replicator_event){.kind = REPLICATOR_FRESH,
+                                                      .keys = copies->fresh,
+                                                      .keys_count = copies->fresh_count,
+                                                      .is_cut = copies->has_lost_fresh});
+        copies->fresh_count = 0;
+        copies->has_lost_fresh = false;
+    }
+}
+
 void copies_feed(struct copies *copies) {
     bool has_more = true;
     enum err err = ERR_OK;
-    size_t durable_count = copies_durable_count(copies);
     struct err_detail detail = {0};
+    copies_take_arrivals(copies);
+    size_t durable_count = copies->durable_count;
     for (unsigned i = 0; i < FEED_RUNS_MAX && has_more && err == ERR_OK; i++) {
         pthread_mutex_lock(&copies->keys_lock);
         err = keyset_feed_run(copies->feed, FEED_RECORDS_MAX, &has_more, &detail);
         pthread_mutex_unlock(&copies->keys_lock);
+        tell_fresh(copies);
         if (copies_is_stopping(copies)) {
             return;
         }
@@ -307,9 +294,8 @@ void copies_feed(struct copies *copies) {
         copies_note(copies, "the keys of the ring: %s", err_detail_text(&detail, err));
     }
     copies->is_feed_told = err != ERR_OK;
-    pthread_mutex_lock(&copies->lock);
-    copies->stat.is_fed = err == ERR_OK && !has_more;
-    pthread_mutex_unlock(&copies->lock);
+    copies_step(copies,
+                (struct replicator_event){.kind = REPLICATOR_FED, .is_good = err == ERR_OK && !has_more});
     if (has_more) {
         task_poke(&copies->task);
     } else if (err == ERR_OK) {
@@ -317,49 +303,46 @@ void copies_feed(struct copies *copies) {
     }
 }
 
-/* Until a task is due, or it is time to look at the volumes again. */
-static uint64_t rest_us(struct copies *copies) {
-    uint64_t now_us = copies_now_us(copies);
-    uint64_t fetch_us = copies_fetch_at(copies);
-    pthread_mutex_lock(&copies->lock);
-    uint64_t wake_us = copy_plan_wake_at(copies->copy_plan, now_us);
-    uint64_t full_sync_us = copies_full_sync_at(copies);
-    wake_us = full_sync_us < wake_us ? full_sync_us : wake_us;
-    uint64_t custody_us = copies_custody_at(copies);
-    wake_us = fetch_us < wake_us ? fetch_us : wake_us;
-    wake_us = custody_us < wake_us ? custody_us : wake_us;
-    uint64_t wait_us = wake_us > now_us ? wake_us - now_us : 0;
-    bool is_long = wait_us > REST_US || !copies->stat.is_fed;
-    wait_us = is_long ? REST_US : wait_us;
-    pthread_mutex_unlock(&copies->lock);
-    return wait_us;
+void copies_act(struct copies *copies) {
+    struct replicator_action action;
+    while (!copies_is_stopping(copies)) {
+        pthread_mutex_lock(&copies->lock);
+        bool has_one = replicator_next(copies->replicator, copies_now_us(copies), &action);
+        pthread_mutex_unlock(&copies->lock);
+        if (!has_one) {
+            break;
+        }
+        /* The question lasts until the machine is asked again, which only this thread does. */
+        if (action.kind == REPLICATOR_BLAME) {
+            copies_blame(copies, &action.peer, action.sentence);
+        } else if (action.kind == REPLICATOR_FETCH) {
+            copies_fetch_begin(copies, &action);
+        } else {
+            copies_work_begin(copies, &action);
+        }
+    }
+    copies_tell_disk(copies);
 }
 
-static const uint64_t MAY_OFFER_US = 500000; /* until it is asked again whether it may offer */
+/* Until the machine wants something, or it is time to look at the volumes again. */
+static uint64_t rest_us(struct copies *copies) {
+    uint64_t now_us = copies_now_us(copies);
+    pthread_mutex_lock(&copies->lock);
+    uint64_t wake_us = replicator_wake_at(copies->replicator, now_us);
+    pthread_mutex_unlock(&copies->lock);
+    uint64_t wait_us = wake_us > now_us ? wake_us - now_us : 0;
+    return wait_us < REST_US ? wait_us : REST_US;
+}
 
 static uint64_t copies_run(void *context) {
     struct copies *copies = context;
-    struct copy_plan_task task;
     bool may_offer = copies->config.may_offer == NULL || copies->config.may_offer(copies->config.context);
+    copies_step(copies, (struct replicator_event){.kind = REPLICATOR_PERMIT, .is_good = may_offer});
     copies_feed(copies);
-    look_at_ring(copies);
-    if (may_offer) {
-        copies_offer_fresh(copies);
-    }
-    copies_fetch(copies);
+    copies_take_works(copies);
+    copies_act(copies);
     copies_scrub(copies);
-    copies_repair(copies);
-    copies_primary_watch_run(copies);
-    bool is_busy = copies_wanted_count(copies) >= COPIES_WANTED_BUSY;
-    pthread_mutex_lock(&copies->lock);
-    bool has_task = may_offer && !is_busy && copies->stat.is_fed &&
-                    copy_plan_next(copies->copy_plan, copies_now_us(copies), &task);
-    pthread_mutex_unlock(&copies->lock);
-    if (has_task) {
-        copies_run_task(copies, &task);
-        return 0;
-    }
-    return copies_full_sync(copies) ? 0 : may_offer ? rest_us(copies) : MAY_OFFER_US;
+    return rest_us(copies);
 }
 
 /* ---- begin and end ---- */
@@ -379,37 +362,39 @@ static enum err open_keys(struct copies *copies, struct err_detail *detail) {
     if (copies->feed == NULL) {
         return ERR_MEMORY;
     }
-    keyset_feed_listen(copies->feed, copies_take_fresh, copies);
+    keyset_feed_listen(copies->feed, take_fresh, copies);
     return ERR_OK;
 }
 
-static enum err make_parts(struct copies *copies) {
+static enum err make_machine(struct copies *copies) {
     const struct copies_config *config = &copies->config;
-    size_t wanted = config->ring.copies(config->ring.context);
-    struct copy_plan_config copy_plan = {
-        .copies = (uint32_t)wanted,
+    struct replicator_config machine = {
+        .grace_us = config->grace_us,
         .compare_interval_us = config->compare_interval_us,
         .challenge_interval_us = config->challenge_interval_us,
-        .grace_us = config->grace_us,
-        .bar_us = config->grace_us / 2,
         .keeps_everything = config->keeps_everything,
+        .keeps_surplus = config->keeps_surplus,
+        .has_slow_lines = config->has_slow_lines,
+        .wanted_max = COPIES_WANTED_MAX,
         .seed = config->seed,
     };
-    standing_init(&copies->standing, copies->shunned, COPIES_SHUNNED_MAX, config->seed);
-    copies_full_sync_init(copies);
-    copies_primary_watch_init(copies);
-    void *memory = malloc(copy_plan_size(&copy_plan));
-    copies->copy_plan = memory != NULL ? copy_plan_init(memory, &copy_plan, copies_now_us(copies)) : NULL;
-    copies->fresh = malloc(COPIES_KEYS_MAX * sizeof *copies->fresh);
-    copies->message = malloc(RECONCILE_MESSAGE_SIZE_MAX);
-    buf_init(&copies->question, PEER_RPC_QUESTION_SIZE_MAX);
-    buf_init(&copies->answer, PEER_RPC_ANSWER_SIZE_MAX);
-    bool is_made = copies->copy_plan != NULL && copies->fresh != NULL && copies->message != NULL;
-    enum err err = copies_want_init(copies);
-    err = err == ERR_OK ? copies_custody_init(copies) : err;
-    err = is_made ? err : ERR_MEMORY;
-    err = err == ERR_OK ? copies_reader_init(&copies->answering, config->instance) : err;
-    return err == ERR_OK ? copies_reader_init(&copies->reading, config->instance) : err;
+    randombytes_buf(machine.secret, sizeof machine.secret);
+    copies->world = world_of(copies);
+    void *memory = malloc(replicator_size(&machine));
+    copies->replicator =
+        memory != NULL ? replicator_init(memory, &machine, &copies->world, copies_now_us(copies)) : NULL;
+    return memory != NULL ? ERR_OK : ERR_MEMORY;
+}
+
+static enum err make_parts(struct copies *copies) {
+    copies->news.works_last = &copies->news.works;
+    copies->news.arrivals_last = &copies->news.arrivals;
+    copies->fresh = malloc(FRESH_MAX * sizeof *copies->fresh);
+    copies->arrivals = calloc(COPIES_WANTED_MAX, sizeof *copies->arrivals);
+    copies->durable = calloc(COPIES_WANTED_MAX, sizeof *copies->durable);
+    bool is_made = copies->fresh != NULL && copies->arrivals != NULL && copies->durable != NULL;
+    enum err err = is_made ? make_machine(copies) : ERR_MEMORY;
+    return err == ERR_OK ? copies_reader_init(&copies->answering, copies->config.instance) : err;
 }
 
 enum err copies_new(const struct copies_config *config, struct copies **ret_copies,
@@ -422,6 +407,7 @@ enum err copies_new(const struct copies_config *config, struct copies **ret_copi
     copies->config.clock = config->clock != NULL ? config->clock : &clock_system;
     pthread_mutex_init(&copies->keys_lock, NULL);
     pthread_mutex_init(&copies->lock, NULL);
+    pthread_mutex_init(&copies->news.lock, NULL);
     enum err err = make_parts(copies);
     err = err == ERR_OK ? open_keys(copies, detail) : err;
     if (err != ERR_OK) {
@@ -459,20 +445,17 @@ void copies_free(struct copies *copies) {
         scrub_close(copies->scrub);
     }
     copies_reader_done(&copies->answering);
-    copies_reader_done(&copies->reading);
     if (copies->feed != NULL) {
         keyset_feed_free(copies->feed);
     }
     if (copies->keyset != NULL) {
         keyset_close(copies->keyset);
     }
-    free(copies->copy_plan);
-    copies_want_done(copies);
+    free(copies->replicator);
     free(copies->fresh);
-    free(copies->custody);
-    free(copies->message);
-    buf_done(&copies->question);
-    buf_done(&copies->answer);
+    free(copies->arrivals);
+    free(copies->durable);
+    pthread_mutex_destroy(&copies->news.lock);
     pthread_mutex_destroy(&copies->lock);
     pthread_mutex_destroy(&copies->keys_lock);
     free(copies);
@@ -485,12 +468,33 @@ void copies_wake(struct copies *copies) {
 }
 
 void copies_report_damage(struct copies *copies, const struct ringkey *key) {
-    pthread_mutex_lock(&copies->lock);
-    if (copies->damaged_count < COPIES_DAMAGED_MAX) { /* else it is found again */
-        copies->damaged[copies->damaged_count++] = *key;
-    }
-    pthread_mutex_unlock(&copies->lock);
+    copies_step(copies, (struct replicator_event){.kind = REPLICATOR_DAMAGED, .keys = key, .keys_count = 1});
     task_poke(&copies->task);
+}
+
+void copies_distrust(struct copies *copies, const struct peer *peer) {
+    pthread_mutex_lock(&copies->lock);
+    replicator_distrust(copies->replicator, peer, copies_now_us(copies));
+    pthread_mutex_unlock(&copies->lock);
+}
+
+bool copies_may_copy(struct copies *copies, const struct peer *peer) {
+    if (!copies->config.has_slow_lines) {
+        return true;
+    }
+    pthread_mutex_lock(&copies->lock);
+    bool may_copy = replicator_may_copy(copies->replicator, peer, copies_now_us(copies));
+    pthread_mutex_unlock(&copies->lock);
+    return may_copy;
+}
+
+bool copies_has_everything(struct copies *copies) {
+    pthread_mutex_lock(&copies->lock);
+    bool has_everything =
+        copies->config.keeps_everything &&
+        full_sync_is_current(replicator_full_sync(copies->replicator), copies_now_us(copies));
+    pthread_mutex_unlock(&copies->lock);
+    return has_everything;
 }
 
 bool copies_is_compared(struct copies *copies, struct ring_id place) {
@@ -501,23 +505,40 @@ bool copies_is_compared(struct copies *copies, struct ring_id place) {
         return false;
     }
     pthread_mutex_lock(&copies->lock);
-    bool is_compared =
-        copy_plan_is_compared(copies->copy_plan, place, &arc.peers[0], arc.from, copies_now_us(copies));
+    bool is_compared = copy_plan_is_compared(replicator_plan(copies->replicator), place, &arc.peers[0],
+                                             arc.from, copies_now_us(copies));
     pthread_mutex_unlock(&copies->lock);
     return is_compared;
 }
 
 void copies_stat(struct copies *copies, struct ring_view_stored *ret_stat) {
-    pthread_mutex_lock(&copies->keys_lock);
-    uint64_t keys_count = keyset_count(copies->keyset);
-    pthread_mutex_unlock(&copies->keys_lock);
+    struct replicator_status status;
+    uint64_t keys_count = disk_count(copies);
     pthread_mutex_lock(&copies->lock);
-    *ret_stat = copies->stat;
-    ret_stat->keys_count = keys_count;
-    ret_stat->unconfirmed_count = custody_count(copies->custody, false);
-    ret_stat->is_checking = copies->sweep.is_on;
+    replicator_status(copies->replicator, &status);
     pthread_mutex_unlock(&copies->lock);
-    ret_stat->wanted_count = copies_wanted_count(copies);
+    const struct replicator_counts *counts = &status.counts;
+    *ret_stat = (struct ring_view_stored){
+        .keys_count = keys_count,
+        .compared_count = counts->compared_count,
+        .compared_by_count = counts->compared_by_count,
+        .toured_count = counts->synced_count,
+        .offered_count = counts->offered_count,
+        .handed_on_count = counts->handed_on_count,
+        .fetched_count = counts->fetched_count,
+        .fetched_about_count = counts->fetched_about_count,
+        .fetched_size = counts->fetched_size,
+        .refused_count = counts->refused_count,
+        .challenged_count = counts->challenged_count,
+        .caught_count = counts->caught_count,
+        .released_count = counts->released_count,
+        .repaired_count = counts->repaired_count,
+        .wanted_count = status.wanted_count,
+        .unconfirmed_count = status.unconfirmed_count,
+        .is_checking = status.is_checking,
+        .is_full = status.is_full,
+        .is_fed = status.is_fed,
+    };
 }
 
 enum { ESTIMATE_ARCS_MAX = 64 };
@@ -527,7 +548,7 @@ static bool copies_piece_is_whole(const struct copies *copies, size_t index, siz
     bool is_whole = true;
     for (size_t i = 0; i < members_count && is_whole; i++) {
         struct copy_plan_member_status member;
-        copy_plan_member(copies->copy_plan, index, i, &member);
+        copy_plan_member(replicator_plan(copies->replicator), index, i, &member);
         bool counts = !member.is_away && !member.is_spare;
         is_whole = !counts || (member.compared_at_us > 0 && member.missing_here_count == 0);
     }
@@ -540,9 +561,10 @@ static size_t list_arcs(struct copies *copies, struct reconcile_arc out[ESTIMATE
     size_t count = 0;
     *ret_share = 0;
     pthread_mutex_lock(&copies->lock);
-    for (size_t i = 0; i < copy_plan_pieces_count(copies->copy_plan) && count < ESTIMATE_ARCS_MAX; i++) {
+    const struct copy_plan *plan = replicator_plan(copies->replicator);
+    for (size_t i = 0; i < copy_plan_pieces_count(plan) && count < ESTIMATE_ARCS_MAX; i++) {
         struct copy_plan_piece_status piece;
-        copy_plan_piece(copies->copy_plan, i, &piece);
+        copy_plan_piece(plan, i, &piece);
         if (!copies_piece_is_whole(copies, i, piece.members_count)) {
             continue;
         }

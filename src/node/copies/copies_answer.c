@@ -1,146 +1,47 @@
 /* Answers to other nodes, on the thread of peer_rpc. */
 #include "node/copies/copies_state.h"
-
-/* ---- comparison ---- */
-
-/* One sum for the whole arc, and nothing to say about it? */
-static bool is_all_equal(struct bytes question, struct bytes answer) {
-    return question.size > 0 && question.data[0] == (RECONCILE_SUM << 6 | RECONCILE_POSITION_SIZE) &&
-           answer.size == 1 && answer.data[0] == (RECONCILE_SKIP << 6 | RECONCILE_POSITION_SIZE);
-}
-
-/* If the node is the primary of the end of that arc, as far as we know, we keep the arc for it. */
-static void take_claim(struct copies *copies, const struct peer *from, struct ring_id arc_from,
-                       struct ring_id arc_to, bool is_equal) {
-    const struct holders_source *ring = &copies->config.ring;
-    struct holders_arc arc;
-    if (!ring->know(ring->context, arc_to, &arc) || arc.count == 0 || !peer_same_key(&arc.peers[0], from)) {
-        return;
-    }
-    pthread_mutex_lock(&copies->lock);
-    copy_plan_claim(copies->copy_plan, &arc.peers[0], arc_from, arc_to, is_equal, copies_now_us(copies));
-    pthread_mutex_unlock(&copies->lock);
-}
+#include "protocol/copies/reconcile_message.h"
 
 static enum err answer_compare(void *context, const struct peer *from, struct bytes question,
                                struct buf *answer, struct err_detail *detail) {
     struct copies *copies = context;
     struct ring_id arc_from;
     struct ring_id arc_to;
-    struct bytes message;
-    enum err err = copies_read_arc(question, &arc_from, &arc_to, &message, detail);
-    if (err != ERR_OK) {
-        copies_blame(copies, from, "asks for a comparison of no arc");
-        return err;
-    }
-    if (ring_id_equal(arc_from, arc_to)) {
-        return err_set(detail, ERR_INVALID, "an arc that is the whole ring has nobody to be compared with");
-    }
-    err = buf_reserve(answer, RECONCILE_MESSAGE_SIZE_MAX);
+    struct bytes said = {0};
+    const char *sentence = NULL;
+    bool is_equal = false;
+    enum err err = buf_reserve(answer, RECONCILE_MESSAGE_SIZE_MAX);
     if (err != ERR_OK) {
         return err;
     }
-    struct reconcile_arc arc;
-    struct bytes said;
-    ring_id_write(arc_from, arc.from);
-    ring_id_write(arc_to, arc.to);
     pthread_mutex_lock(&copies->keys_lock);
     struct ringkey_set set = keyset_set(copies->keyset);
-    err = reconcile_answer(&arc, &set, message, answer->data + answer->size, RECONCILE_MESSAGE_SIZE_MAX,
-                           &said, detail);
+    err =
+        replicator_answer_comparison(&set, question, answer->data + answer->size, RECONCILE_MESSAGE_SIZE_MAX,
+                                     &arc_from, &arc_to, &is_equal, &said, &sentence, detail);
     pthread_mutex_unlock(&copies->keys_lock);
-    if (err == ERR_INVALID || err == ERR_TRUNCATED || err == ERR_LIMIT) {
-        copies_blame(copies, from, "compares with messages that break the rules");
+    if (sentence != NULL) {
+        copies_blame(copies, from, sentence);
     }
     if (err != ERR_OK) {
         return err;
     }
     answer->size += said.size;
-    take_claim(copies, from, arc_from, arc_to, is_all_equal(message, said));
     pthread_mutex_lock(&copies->lock);
-    copy_plan_hear(copies->copy_plan, from, copies_now_us(copies));
-    primary_watch_hear(&copies->primary_watch, from, copies_now_us(copies));
-    copies->stat.compared_by_count++;
+    replicator_hear_comparison(copies->replicator, from, arc_from, arc_to, is_equal, copies_now_us(copies));
     pthread_mutex_unlock(&copies->lock);
     return ERR_OK;
 }
 
-/* ---- offers ---- */
-
-/* Shall we take the offer? Yes if we are a holder, or if the other node is one: it is the primary, or sees to
- * what the primary neglects (protocol/copies/primary_watch.h), and wants a copy here. *ret_giver: the address
- * at which it is reached, which an incoming stream does not show. */
-static bool is_ours(struct copies *copies, const struct peer *from, struct ring_id place,
-                    struct holders_arc *arc, struct peer *ret_giver) {
-    const struct holders_source *ring = &copies->config.ring;
-    bool is_known = arc->count > 0 && ring_id_is_owned(arc->from, place, arc->to);
-    if (!is_known && !ring->know(ring->context, place, arc)) {
-        arc->count = 0;
-        return false;
+static enum err answer_put_bits(struct buf *answer, const uint8_t *values, size_t count, unsigned width) {
+    struct wire_writer writer;
+    enum err err = buf_reserve(answer, count);
+    if (err == ERR_OK) {
+        wire_writer_init(&writer, answer->data + answer->size, count);
+        copies_put_bits(&writer, values, count, width);
+        answer->size += writer.size;
     }
-    bool is_wanted = arc->self_rank >= 0;
-    *ret_giver = *from;
-    for (size_t i = 0; i < arc->count; i++) {
-        if (peer_same_key(&arc->peers[i], from)) {
-            *ret_giver = arc->peers[i];
-            is_wanted = true;
-        }
-    }
-    return is_wanted;
-}
-
-/* What the set says alone. keys_lock is held. */
-static enum err answer_judge(struct copies *copies, const struct ringkey *key, uint8_t *ret_wish) {
-    bool has_it = false;
-    struct ringkey same;
-    enum err err = keyset_contains(copies->keyset, key, &has_it);
-    if (err != ERR_OK || has_it) {
-        *ret_wish = COPIES_HAS;
-        return err;
-    }
-    err = keyset_find_digest(copies->keyset, ringkey_digest(key), NULL, &same);
-    *ret_wish = err == ERR_OK ? COPIES_WANTS_ABOUT : COPIES_WANTS;
-    return err == ERR_NOT_FOUND ? ERR_OK : err;
-}
-
-static enum err judge_all(struct copies *copies, const struct peer *from, const struct copies_keys *keys,
-                          uint8_t *wishes) {
-    struct holders_arc arc = {.count = 0};
-    for (size_t i = 0; i < keys->count; i++) {
-        struct ringkey key = copies_keys_at(keys, i);
-        struct peer giver;
-        pthread_mutex_lock(&copies->keys_lock);
-        enum err err = answer_judge(copies, &key, &wishes[i]);
-        pthread_mutex_unlock(&copies->keys_lock);
-        if (err != ERR_OK) {
-            return err;
-        }
-        pthread_mutex_lock(&copies->lock);
-        if (copies_is_deleted(copies, &key)) {
-            wishes[i] = COPIES_HAS; /* it need not come; "not now" would keep back all that is behind it */
-        }
-        pthread_mutex_unlock(&copies->lock);
-        if (wishes[i] == COPIES_HAS) {
-            continue;
-        }
-        bool is_wanted = is_ours(copies, from, copies_place_of(&key), &arc, &giver);
-        pthread_mutex_lock(&copies->lock);
-        if (!is_wanted || !copies_want(copies, TRANSFER_ORDER_OFFERED, &key, &giver)) {
-            wishes[i] = COPIES_NOT_NOW;
-        }
-        pthread_mutex_unlock(&copies->lock);
-    }
-    return ERR_OK;
-}
-
-/* What there is no room for does not come: readers here must ask others for it. */
-static void doubt_all(struct copies *copies, const struct peer *from, const struct copies_keys *keys) {
-    pthread_mutex_lock(&copies->lock);
-    for (size_t i = 0; i < keys->count; i++) {
-        struct ringkey key = copies_keys_at(keys, i);
-        copy_plan_doubt(copies->copy_plan, copies_place_of(&key), from);
-    }
-    pthread_mutex_unlock(&copies->lock);
+    return err;
 }
 
 static enum err answer_offer(void *context, const struct peer *from, struct bytes question,
@@ -153,25 +54,25 @@ static enum err answer_offer(void *context, const struct peer *from, struct byte
         copies_blame(copies, from, "offers what are no keys");
         return err;
     }
-    if (keys.count == 0) {
-        copies_touch_all(copies, from); /* something has changed there */
-        copies_wake(copies);
-        return ERR_OK;
-    }
-    if (copies_is_full(copies)) {
-        doubt_all(copies, from, &keys);
+    if (keys.count > 0 && copies_is_full(copies)) {
+        pthread_mutex_lock(&copies->lock);
+        replicator_refuse_offer(copies->replicator, from, &keys);
+        pthread_mutex_unlock(&copies->lock);
         return err_set(detail, ERR_NO_SPACE, "the disk is full");
     }
-    err = judge_all(copies, from, &keys, wishes);
+    for (size_t i = 0; i < keys.count && err == ERR_OK; i++) {
+        struct ringkey key = copies_keys_at(&keys, i);
+        err = replicator_judge(&copies->world, &key, &wishes[i]);
+    }
     if (err != ERR_OK) {
         return err;
     }
-    copies_put_bits(answer, wishes, keys.count, 2);
+    pthread_mutex_lock(&copies->lock);
+    replicator_hear_offer(copies->replicator, from, &keys, wishes, copies_now_us(copies));
+    pthread_mutex_unlock(&copies->lock);
     copies_wake(copies);
-    return answer->err;
+    return answer_put_bits(answer, wishes, keys.count, 2);
 }
-
-/* ---- confirmations ---- */
 
 static enum err answer_confirm(void *context, const struct peer *from, struct bytes question,
                                struct buf *answer, struct err_detail *detail) {
@@ -183,21 +84,16 @@ static enum err answer_confirm(void *context, const struct peer *from, struct by
         copies_blame(copies, from, "asks about what are no keys");
         return err;
     }
-    for (size_t i = 0; i < keys.count && err == ERR_OK; i++) {
+    for (size_t i = 0; i < keys.count; i++) {
         struct ringkey key = copies_keys_at(&keys, i);
-        bool has_it = false;
-        pthread_mutex_lock(&copies->keys_lock);
-        err = keyset_contains(copies->keyset, &key, &has_it);
-        pthread_mutex_unlock(&copies->keys_lock);
-        values[i] = has_it;
+        err = copies->world.find_key(copies->world.disk, &key);
+        if (err != ERR_OK && err != ERR_NOT_FOUND) {
+            return err;
+        }
+        values[i] = err == ERR_OK;
     }
-    if (err == ERR_OK) {
-        copies_put_bits(answer, values, keys.count, 1);
-    }
-    return err == ERR_OK ? answer->err : err;
+    return answer_put_bits(answer, values, keys.count, 1);
 }
-
-/* ---- challenges ---- */
 
 static enum err answer_prove(void *context, const struct peer *from, struct bytes question,
                              struct buf *answer, struct err_detail *detail) {
@@ -221,11 +117,25 @@ static enum err answer_prove(void *context, const struct peer *from, struct byte
     return buf_put(answer, bytes_of(proof, sizeof proof));
 }
 
+static enum err answer_follow(void *context, const struct peer *from, struct bytes question,
+                              struct buf *answer, struct err_detail *detail) {
+    struct copies *copies = context;
+    (void)answer;
+    if (question.size > 0) {
+        copies_blame(copies, from, "wants to follow with bytes left over");
+        return err_set(detail, ERR_INVALID, "bytes left over");
+    }
+    pthread_mutex_lock(&copies->lock);
+    bool is_added = replicator_hear_follower(copies->replicator, from, copies_now_us(copies));
+    pthread_mutex_unlock(&copies->lock);
+    return is_added ? ERR_OK : err_set(detail, ERR_BUSY, "too many follow this node already");
+}
+
 void copies_serve(struct copies *copies) {
     struct peer_rpc *peer_rpc = copies->config.peer_rpc;
     peer_rpc_serve(peer_rpc, PEER_RPC_COMPARE, answer_compare, copies);
     peer_rpc_serve(peer_rpc, PEER_RPC_OFFER, answer_offer, copies);
     peer_rpc_serve(peer_rpc, PEER_RPC_CONFIRM, answer_confirm, copies);
     peer_rpc_serve(peer_rpc, PEER_RPC_PROVE, answer_prove, copies);
-    peer_rpc_serve(peer_rpc, PEER_RPC_FOLLOW, copies_answer_follow, copies);
+    peer_rpc_serve(peer_rpc, PEER_RPC_FOLLOW, answer_follow, copies);
 }

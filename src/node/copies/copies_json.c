@@ -61,7 +61,7 @@ static void put_piece(const struct copies *copies, size_t index, const struct co
     json_open_list(json, "members");
     for (size_t i = 0; i < piece->members_count && i < MEMBERS_SHOWN_MAX; i++) {
         struct copy_plan_member_status member;
-        copy_plan_member(copies->copy_plan, index, i, &member);
+        copy_plan_member(replicator_plan(copies->replicator), index, i, &member);
         copies_put_member(json, &member, now_us);
     }
     json_close(json);
@@ -93,6 +93,21 @@ static bool is_all_whole(const struct ring_view_stored *stat, const struct copie
     return is_whole;
 }
 
+/* The lock is held. */
+static void put_full_sync(const struct copies *copies, struct json *json) {
+    static const char *const names[] = {"full_sync", "tour"}; /* now and in 0.1 */
+    const struct full_sync *full_sync = replicator_full_sync(copies->replicator);
+    json_text(json, "keep", copies->config.keeps_everything ? "everything" : "arc");
+    for (size_t i = 0; copies->config.keeps_everything && i < sizeof names / sizeof *names; i++) {
+        json_open(json, names[i]);
+        JSON_COUNTS(json, {"rounds", full_sync->rounds_count}, {"arcs", full_sync->last.stops_count},
+                    {"missing", full_sync->last.missing_count}, {"silent", full_sync->last.silent_count},
+                    {"done", full_sync->now.stops_count});
+        json_bool(json, "whole", full_sync_is_whole(full_sync, copies_now_us(copies)));
+        json_close(json);
+    }
+}
+
 void copies_put_json(struct copies *copies, struct json *json, const char *name) {
     struct ring_view_stored stat;
     struct copies_tally *arcs;
@@ -103,10 +118,10 @@ void copies_put_json(struct copies *copies, struct json *json, const char *name)
     json_bool(json, "whole", is_all_whole(&stat, arcs, count));
     put_stat(json, &stat);
     pthread_mutex_lock(&copies->lock);
-    copies_full_sync_put_json(copies, json);
-    json_count(json, "claims", copy_plan_claims_count(copies->copy_plan));
+    put_full_sync(copies, json);
+    json_count(json, "claims", copy_plan_claims_count(replicator_plan(copies->replicator)));
     json_open_list(json, "arcs");
-    for (size_t i = 0; i < count && i < copy_plan_pieces_count(copies->copy_plan); i++) {
+    for (size_t i = 0; i < count && i < copy_plan_pieces_count(replicator_plan(copies->replicator)); i++) {
         put_piece(copies, i, &arcs[i], now_us, json);
     }
     pthread_mutex_unlock(&copies->lock);
@@ -123,7 +138,7 @@ static void view_members(const struct copies *copies, size_t index, size_t count
     for (size_t i = 0; members != NULL && i < count; i++) {
         char address[ADDRESS_TEXT_SIZE_MAX];
         struct copy_plan_member_status member;
-        copy_plan_member(copies->copy_plan, index, i, &member);
+        copy_plan_member(replicator_plan(copies->replicator), index, i, &member);
         members[arc->members_count++] = (struct ring_view_member){
             .address = arena_text(arena, address_format(&member.peer.address, address)),
             .is_false = member.is_false,
@@ -182,17 +197,18 @@ void copies_view(struct copies *copies, struct arena *arena, struct ring_view_co
     copies_stat(copies, &stat);
     size_t tallies_count = copies_tally(copies, &tallies);
     pthread_mutex_lock(&copies->lock);
-    size_t count = copy_plan_pieces_count(copies->copy_plan);
+    const struct full_sync *full_sync = replicator_full_sync(copies->replicator);
+    size_t count = copy_plan_pieces_count(replicator_plan(copies->replicator));
     count = count < tallies_count ? count : tallies_count;
     struct ring_view_arc *arcs = arena_take_array(arena, count, sizeof *arcs);
     count = arcs != NULL ? count : 0;
     *ret_view = (struct ring_view_copies){
         .stored = stat,
         .keeps_everything = copies->config.keeps_everything,
-        .rounds_count = copies->full_sync.rounds_count,
-        .stops_count = copies->full_sync.last.stops_count,
-        .missing_count = copies->full_sync.last.missing_count,
-        .silent_count = copies->full_sync.last.silent_count,
+        .rounds_count = full_sync->rounds_count,
+        .stops_count = full_sync->last.stops_count,
+        .missing_count = full_sync->last.missing_count,
+        .silent_count = full_sync->last.silent_count,
         .arcs = arcs,
         .arcs_count = count,
     };

@@ -79,26 +79,11 @@ void copies_scrub(struct copies *copies) {
 
 /* ---- repair ---- */
 
-static bool take_damaged(struct copies *copies, struct ringkey *ret_key) {
-    pthread_mutex_lock(&copies->lock);
-    bool has_one = copies->damaged_count > 0 && !copies_is_stopping(copies);
-    if (has_one) {
-        *ret_key = copies->damaged[--copies->damaged_count];
-        for (size_t i = 0; i < copies->damaged_count; i++) { /* a reader may have met it many times */
-            if (ringkey_compare(&copies->damaged[i], ret_key) == 0) {
-                copies->damaged[i--] = copies->damaged[--copies->damaged_count];
-            }
-        }
-    }
-    pthread_mutex_unlock(&copies->lock);
-    return has_one;
-}
-
 static size_t other_holders(struct copies *copies, const struct ringkey *key, struct peer out[HOLDERS_MAX]) {
     const struct holders_source *ring = &copies->config.ring;
     struct holders_arc arc;
     size_t count = 0;
-    if (!ring->know(ring->context, copies_place_of(key), &arc)) {
+    if (!ring->know(ring->context, ring_id_read(key->bytes), &arc)) {
         return 0;
     }
     for (size_t i = 0; i < arc.count; i++) {
@@ -110,8 +95,9 @@ static size_t other_holders(struct copies *copies, const struct ringkey *key, st
 }
 
 /* *ret_is_whole: the payload came too, which it does not with what the server called unchanged. */
-static enum err repair_with(struct copies *copies, const struct ringkey *key, bool *ret_is_whole,
+static enum err repair_with(struct copies_hand *hand, const struct ringkey *key, bool *ret_is_whole,
                             bool *is_repaired, struct err_detail *detail) {
+    struct copies *copies = hand->copies;
     struct peer peers[HOLDERS_MAX];
     struct captured captured;
     struct capture capture;
@@ -120,8 +106,7 @@ static enum err repair_with(struct copies *copies, const struct ringkey *key, bo
     if (count == 0) {
         return err_set(detail, ERR_NOT_FOUND, "no other node has it");
     }
-    enum err err = copies_find_capture(copies, &copies->reading, key, &capture, detail);
-    struct copies_hand *hand = &copies->hands[COPIES_CREW_COUNT];
+    enum err err = copies_find_capture(copies, &hand->reader, key, &capture, detail);
     err = err == ERR_OK ? captures_fetch(hand->fetches, peers, count, key, true, &captured, detail) : err;
     if (err != ERR_OK) {
         return err;
@@ -129,17 +114,19 @@ static enum err repair_with(struct copies *copies, const struct ringkey *key, bo
     struct key block = {.volume = capture.volume, .number = capture.block_number};
     memcpy(block.digest, capture.digest, sizeof block.digest);
     *ret_is_whole = !captured.document.is_body_left_out;
-    err = instance_repair(hand->session, &block, &captured.document, &is_repaired_now, detail);
+    err = instance_repair(hand->reader.session, &block, &captured.document, &is_repaired_now, detail);
     *is_repaired = *is_repaired || is_repaired_now;
     return err;
 }
 
-static void repair(struct copies *copies, const struct ringkey *damaged) {
+/* True: it was damaged, and is no longer. */
+bool copies_repair(struct copies_hand *hand, const struct ringkey *damaged) {
+    struct copies *copies = hand->copies;
     struct ringkey key = *damaged;
     struct err_detail detail = {0};
     bool is_whole = false;
     bool is_repaired = false;
-    enum err err = repair_with(copies, &key, &is_whole, &is_repaired, &detail);
+    enum err err = repair_with(hand, &key, &is_whole, &is_repaired, &detail);
     struct ringkey behind;
     const struct ringkey *position = NULL;
     for (unsigned i = 0; i < CAPTURES_MAX && err == ERR_OK && !is_whole; i++) {
@@ -148,19 +135,12 @@ static void repair(struct copies *copies, const struct ringkey *damaged) {
         pthread_mutex_unlock(&copies->keys_lock);
         behind = key;
         position = &behind;
-        err = err == ERR_OK ? repair_with(copies, &key, &is_whole, &is_repaired, &detail) : err;
+        err = err == ERR_OK ? repair_with(hand, &key, &is_whole, &is_repaired, &detail) : err;
     }
     if (is_repaired) {
         copies_note(copies, "a damaged document was stored again from another node's copy");
     } else if (err != ERR_OK) { /* else it was repaired since */
         copies_note(copies, "a damaged document cannot be repaired now: %s", err_detail_text(&detail, err));
     }
-    copies_count(copies, &copies->stat.repaired_count, is_repaired);
-}
-
-void copies_repair(struct copies *copies) {
-    struct ringkey key;
-    while (take_damaged(copies, &key)) {
-        repair(copies, &key);
-    }
+    return is_repaired;
 }

@@ -19,7 +19,7 @@ struct tally_context {
 static void count_coming(void *context, const struct ringkey *key) {
     struct tally_context *tally = context;
     size_t index;
-    if (copy_plan_find(tally->copy_plan, copies_place_of(key), &index)) {
+    if (copy_plan_find(tally->copy_plan, ring_id_read(key->bytes), &index)) {
         tally->arcs[index].coming_count++;
     }
 }
@@ -28,7 +28,7 @@ static void count_unconfirmed(void *context, const struct ringkey *key, const st
     struct tally_context *tally = context;
     size_t index;
     (void)peer;
-    if (copy_plan_find(tally->copy_plan, copies_place_of(key), &index)) {
+    if (copy_plan_find(tally->copy_plan, ring_id_read(key->bytes), &index)) {
         tally->arcs[index].unconfirmed_count++;
     }
 }
@@ -63,30 +63,28 @@ static void tally_copies(const struct copy_plan *copy_plan, size_t index, struct
 }
 
 size_t copies_tally(struct copies *copies, struct copies_tally **ret_arcs) {
-    pthread_mutex_lock(&copies->keys_lock);
     pthread_mutex_lock(&copies->lock);
-    size_t count = copy_plan_pieces_count(copies->copy_plan);
+    const struct copy_plan *copy_plan = replicator_plan(copies->replicator);
+    struct replicator_status status;
+    replicator_status(copies->replicator, &status);
+    size_t count = copy_plan_pieces_count(copy_plan);
     struct copies_tally *arcs = calloc(count > 0 ? count : 1, sizeof *arcs);
-    struct tally_context tally = {copies->copy_plan, arcs};
-    struct ringkey_set set = keyset_set(copies->keyset);
+    struct tally_context tally = {copy_plan, arcs};
     count = arcs != NULL ? count : 0;
     if (count > 0) {
-        custody_each_own(copies->custody, count_unconfirmed, &tally);
-        pthread_mutex_lock(&copies->fetch.lock);
-        transfer_each(copies->fetch.transfer, count_coming, &tally);
-        pthread_mutex_unlock(&copies->fetch.lock);
+        custody_each_own(replicator_custody(copies->replicator), count_unconfirmed, &tally);
+        transfer_each(replicator_transfer(copies->replicator), count_coming, &tally);
     }
     for (size_t i = 0; i < count; i++) {
-        copy_plan_piece(copies->copy_plan, i, &arcs[i].piece);
-        arcs[i].keys_count = tally_keys(&set, &arcs[i].piece);
-        tally_copies(copies->copy_plan, i, &arcs[i]);
-        bool is_fresh = arcs[i].unconfirmed_count > 0 || arcs[i].coming_count > 0 || !copies->stat.is_fed;
+        copy_plan_piece(copy_plan, i, &arcs[i].piece);
+        arcs[i].keys_count = tally_keys(&copies->world.keys, &arcs[i].piece);
+        tally_copies(copy_plan, i, &arcs[i]);
+        bool is_fresh = arcs[i].unconfirmed_count > 0 || arcs[i].coming_count > 0 || !status.is_fed;
         if (arcs[i].piece.level == COPY_PLAN_WHOLE && is_fresh) {
             arcs[i].piece.level = COPY_PLAN_FRESH;
         }
     }
     pthread_mutex_unlock(&copies->lock);
-    pthread_mutex_unlock(&copies->keys_lock);
     *ret_arcs = arcs;
     return count;
 }

@@ -12,24 +12,14 @@
 
 #include "base/err.h"
 #include "base/peer.h"
-#include "protocol/ring/charter.h"
-#include "protocol/ring/ring_id.h"
+#include "protocol/copies/holders_arc.h"
 
 struct holders;
 struct ring;
 struct vnode;
 struct transport;
 
-enum { HOLDERS_MAX = CHARTER_REPLICAS_MAX, HOLDERS_ARCS_MAX = RING_VIRTUAL_MAX, HOLDERS_ALL_MAX = 1 << 15 };
-
-/* Positions in (from, to] have these holders, the primary first. */
-struct holders_arc {
-    struct ring_id from;
-    struct ring_id to;
-    size_t count; /* fewer than R only if the ring has fewer nodes */
-    struct peer peers[HOLDERS_MAX];
-    int self_rank; /* our own position among them; -1: none */
-};
+enum { HOLDERS_ALL_MAX = 1 << 15 };
 
 /* The transport outlives it, and may be NULL: then nothing is ever looked up. NULL: out of memory. */
 struct holders *holders_new(struct transport *transport);

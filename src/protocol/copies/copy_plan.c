@@ -272,10 +272,29 @@ struct copy_plan *copy_plan_init(void *memory, const struct copy_plan_config *co
 
 /* ---- what to do ---- */
 
+bool copy_plan_is_open(const struct copy_plan *copy_plan, const struct peer *peer) {
+    bool is_open = false;
+    for (size_t i = 0; i < copy_plan->open_count && !is_open; i++) {
+        is_open = peer_equal(&copy_plan->open[i], peer);
+    }
+    return is_open;
+}
+
+static void plan_close(struct copy_plan *copy_plan, const struct peer *peer) {
+    for (size_t i = 0; i < copy_plan->open_count; i++) {
+        if (peer_equal(&copy_plan->open[i], peer)) {
+            copy_plan->open[i] = copy_plan->open[--copy_plan->open_count];
+            return;
+        }
+    }
+}
+
 /* The nodes that follow the holders are asked only if a repair takes long. */
-static bool may_work(const struct copy_plan_piece *piece, const struct copy_plan_node *node) {
+static bool may_work(const struct copy_plan *copy_plan, const struct copy_plan_piece *piece,
+                     const struct copy_plan_node *node) {
     bool is_asked = piece->repairing_since_us > 0 && node->barred_until_us == 0;
-    return (node->is_chosen || is_asked) && node->away_since_us == 0 && !node->is_busy;
+    return (node->is_chosen || is_asked) && node->away_since_us == 0 &&
+           !copy_plan_is_open(copy_plan, &node->peer);
 }
 
 /* When the node wants its next task; *ret_kind which. Of two that are due, a comparison comes first. */
@@ -294,12 +313,12 @@ static uint64_t due_of(const struct copy_plan *copy_plan, const struct copy_plan
 static bool next_of_members(struct copy_plan *copy_plan, uint64_t now_us, struct copy_plan_task *ret_task) {
     struct copy_plan_node *best = NULL;
     uint64_t best_us = UINT64_MAX;
-    for (size_t i = 0; i < copy_plan->pieces_count; i++) {
+    for (size_t i = 0; i < copy_plan->pieces_count && copy_plan->open_count < COPY_PLAN_OPEN_MAX; i++) {
         struct copy_plan_piece *piece = &copy_plan->pieces[i];
         for (size_t j = 0; j < piece->count; j++) {
             enum copy_plan_task_kind kind;
             uint64_t due_us = due_of(copy_plan, piece, &piece->nodes[j], &kind);
-            if (may_work(piece, &piece->nodes[j]) && due_us <= now_us && due_us < best_us) {
+            if (due_us <= now_us && due_us < best_us && may_work(copy_plan, piece, &piece->nodes[j])) {
                 best = &piece->nodes[j];
                 best_us = due_us;
                 *ret_task = (struct copy_plan_task){.kind = kind,
@@ -312,7 +331,7 @@ static bool next_of_members(struct copy_plan *copy_plan, uint64_t now_us, struct
         }
     }
     if (best != NULL) {
-        best->is_busy = true;
+        copy_plan->open[copy_plan->open_count++] = best->peer;
         bool is_begun = ret_task->kind == COPY_PLAN_COMPARE && !ret_task->has_rest;
         best->began_us = is_begun ? now_us : best->began_us;
     }
@@ -365,7 +384,7 @@ uint64_t copy_plan_wake_at(struct copy_plan *copy_plan, uint64_t now_us) {
         for (size_t j = 0; j < copy_plan->pieces[i].count; j++) {
             const struct copy_plan_node *node = &copy_plan->pieces[i].nodes[j];
             enum copy_plan_task_kind kind;
-            if (may_work(&copy_plan->pieces[i], node)) {
+            if (may_work(copy_plan, &copy_plan->pieces[i], node)) {
                 note_earlier(&at_us, due_of(copy_plan, &copy_plan->pieces[i], node, &kind));
             }
             if (node->away_since_us > 0) {
@@ -446,11 +465,12 @@ static void take_comparison(struct copy_plan *copy_plan, struct copy_plan_node *
         node->challenge_us = now_us + prng_spread(&copy_plan->prng, copy_plan->config.challenge_interval_us);
     }
     node->compare_us = now_us + prng_spread(&copy_plan->prng, copy_plan->config.compare_interval_us);
-    if (node->began_us > node->unproven_us) {
-        node->unproven_us = 0;
-    } else {
+    bool is_proven = node->began_us > node->unproven_us;
+    node->unproven_us = is_proven ? 0 : node->unproven_us;
+    if (!is_proven || node->is_touched) {
         note_earlier(&node->compare_us, now_us + SOON_US);
     }
+    node->is_touched = false;
 }
 
 /* It is no holder: whatever it lacks, nothing is known of a copy. */
@@ -471,7 +491,6 @@ static void take_member_task(struct copy_plan *copy_plan, struct copy_plan_node 
     bool is_challenge = task->kind == COPY_PLAN_CHALLENGE;
     bool is_silent = false;
     bool has_lost = is_challenge && (outcome->err == ERR_CORRUPT || outcome->err == ERR_NOT_FOUND);
-    node->is_busy = false;
     if (outcome->err == ERR_NO_SPACE) {
         node->is_full = true;
         node->missing_there_count = outcome->missing_there_count;
@@ -524,6 +543,7 @@ void copy_plan_done(struct copy_plan *copy_plan, const struct copy_plan_task *ta
         copy_plan_take_left(copy_plan, task, outcome, now_us);
         return;
     }
+    plan_close(copy_plan, &task->peer);
     struct copy_plan_piece *piece = copy_plan_find_piece(copy_plan, task->to);
     for (size_t i = 0; piece != NULL && i < piece->count; i++) {
         if (peer_equal(&piece->nodes[i].peer, &task->peer)) {
@@ -546,6 +566,7 @@ void copy_plan_touch(struct copy_plan *copy_plan, struct ring_id place, const st
     for (size_t i = 0; piece != NULL && i < piece->count; i++) {
         struct copy_plan_node *node = &piece->nodes[i];
         if ((peer == NULL || peer_same_key(&node->peer, peer)) && node->silent_count == 0) {
+            node->is_touched = copy_plan_is_open(copy_plan, &node->peer);
             uint64_t soon_us = node->compared_at_us + SOON_US; /* however often somebody says so */
             note_earlier(&node->compare_us, soon_us > now_us ? soon_us : now_us);
         }

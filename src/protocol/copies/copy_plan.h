@@ -137,7 +137,8 @@ struct copy_plan_task {
     struct ringkey rest;
 };
 
-/* False: nothing now; look again at copy_plan_wake_at(). The task is open until copy_plan_done(). */
+/* False: nothing now; look again at copy_plan_wake_at(). The task is open until copy_plan_done(); several may
+ * be, one with each peer, one that hands on and one that releases. */
 bool copy_plan_next(struct copy_plan *copy_plan, uint64_t now_us, struct copy_plan_task *ret_task);
 uint64_t copy_plan_wake_at(struct copy_plan *copy_plan, uint64_t now_us);
 

@@ -403,9 +403,9 @@ static bool has_away(const struct copy_plan_piece *piece) {
     return count_away(piece, &oldest) > 0;
 }
 
-static bool is_busy(const struct copy_plan_piece *piece) {
+static bool is_busy(const struct copy_plan *copy_plan, const struct copy_plan_piece *piece) {
     for (size_t i = 0; i < piece->count; i++) {
-        if (piece->nodes[i].is_busy) {
+        if (copy_plan_is_open(copy_plan, &piece->nodes[i].peer)) {
             return true;
         }
     }
@@ -430,8 +430,8 @@ static void join_pieces(struct copy_plan *copy_plan) {
     for (size_t i = 0; i + 1 < copy_plan->pieces_count; i++) {
         struct copy_plan_piece *near = &copy_plan->pieces[i];
         struct copy_plan_piece *far = &copy_plan->pieces[i + 1];
-        if (!ring_id_equal(near->anchor, far->anchor) || has_away(near) || has_away(far) || is_busy(near) ||
-            is_busy(far)) {
+        if (!ring_id_equal(near->anchor, far->anchor) || has_away(near) || has_away(far) ||
+            is_busy(copy_plan, near) || is_busy(copy_plan, far)) {
             continue;
         }
         for (size_t j = 0; j < near->count; j++) {

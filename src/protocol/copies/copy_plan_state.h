@@ -13,7 +13,7 @@
 #include "base/retry.h"
 #include "protocol/copies/copy_plan.h"
 
-enum { COPY_PLAN_LEFT_MAX = 32 };
+enum { COPY_PLAN_LEFT_MAX = 32, COPY_PLAN_OPEN_MAX = 32 };
 
 /* An arc is looked at with one node from its start to its end: in one comparison, or in several if there
  * is more missing than can be taken at once. */
@@ -33,8 +33,8 @@ struct copy_plan_node {
     struct peer peer;
     bool is_listed; /* among the nodes that follow us now */
     bool is_chosen; /* to have a copy */
-    bool is_busy;   /* a task is open */
     bool is_complete;
+    bool is_touched;        /* during a task: something changed since it began */
     bool is_full;           /* until barred_until_us */
     bool is_false;          /* likewise */
     uint64_t away_since_us; /* 0: it is listed */
@@ -98,7 +98,9 @@ struct copy_plan {
     size_t claims_count;
     struct copy_plan_left left[COPY_PLAN_LEFT_MAX];
     size_t left_count;
-    bool is_handing_on; /* a task is open */
+    bool is_handing_on;                   /* a task is open */
+    struct peer open[COPY_PLAN_OPEN_MAX]; /* members with which a task is open: each has one at a time */
+    size_t open_count;
 
     uint64_t release_us;           /* when the next round over the ring begins, or goes on */
     struct ring_id release_cursor; /* zero: at its start */
@@ -109,6 +111,8 @@ struct copy_plan {
     uint64_t rate_count;
     uint64_t keys_per_1000_s; /* smoothed; 0: not known */
 };
+
+bool copy_plan_is_open(const struct copy_plan *copy_plan, const struct peer *peer);
 
 void copy_plan_pass_restart(struct copy_plan_pass *pass); /* from the start of the arc */
 

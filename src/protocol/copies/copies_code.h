@@ -14,11 +14,11 @@
  * over, unused bits that are set and values above their bounds are refused. Slices borrow. Specified in
  * docs/protocol/copies.md.
  */
-#ifndef MNEMON_NODE_COPIES_COPIES_CODE_H
-#define MNEMON_NODE_COPIES_COPIES_CODE_H
+#ifndef MNEMON_PROTOCOL_COPIES_COPIES_CODE_H
+#define MNEMON_PROTOCOL_COPIES_COPIES_CODE_H
 
-#include "base/buf.h"
 #include "base/ringkey.h"
+#include "base/wire.h"
 #include "protocol/ring/ring_id.h"
 
 enum {
@@ -27,6 +27,7 @@ enum {
     COPIES_PROOF_SIZE = SHA256_SIZE,
     COPIES_PROVE_SIZE_MAX = 1 << 20, /* of the part of a payload */
     COPIES_COMPARE_HEAD_SIZE = 2 * RING_ID_SIZE,
+    COPIES_KEYS_SIZE_MAX = WIRE_VARINT_SIZE_MAX + COPIES_KEYS_MAX * RINGKEY_SIZE, /* of an offer */
 };
 
 enum copies_wish {
@@ -48,16 +49,16 @@ static inline struct ringkey copies_keys_at(const struct copies_keys *keys, size
     return key;
 }
 
-void copies_put_arc(struct buf *out, struct ring_id from, struct ring_id to);
+void copies_put_arc(struct wire_writer *out, struct ring_id from, struct ring_id to);
 enum err copies_read_arc(struct bytes in, struct ring_id *ret_from, struct ring_id *ret_to,
                          struct bytes *ret_message, struct err_detail *detail) MUST_CHECK;
 
-void copies_put_keys(struct buf *out, const struct ringkey *keys, size_t count);
+void copies_put_keys(struct wire_writer *out, const struct ringkey *keys, size_t count);
 enum err copies_read_keys(struct bytes in, struct copies_keys *ret_keys,
                           struct err_detail *detail) MUST_CHECK;
 
 /* Answers: width 1 or 2 bits for each of count values. */
-void copies_put_bits(struct buf *out, const uint8_t *values, size_t count, unsigned width);
+void copies_put_bits(struct wire_writer *out, const uint8_t *values, size_t count, unsigned width);
 enum err copies_read_bits(struct bytes in, size_t count, unsigned width, uint8_t *out,
                           struct err_detail *detail) MUST_CHECK;
 
@@ -68,7 +69,7 @@ struct copies_challenge {
     uint32_t size;
 };
 
-void copies_put_challenge(struct buf *out, const struct copies_challenge *challenge);
+void copies_put_challenge(struct wire_writer *out, const struct copies_challenge *challenge);
 enum err copies_read_challenge(struct bytes in, struct copies_challenge *ret_challenge,
                                struct err_detail *detail) MUST_CHECK;
 

@@ -1,13 +1,12 @@
-#include "node/copies/copies_code.h"
+#include "protocol/copies/copies_code.h"
 
 #include "base/assert.h"
-#include "base/wire.h"
 
-void copies_put_arc(struct buf *out, struct ring_id from, struct ring_id to) {
+void copies_put_arc(struct wire_writer *out, struct ring_id from, struct ring_id to) {
     uint8_t bytes[COPIES_COMPARE_HEAD_SIZE];
     ring_id_write(from, bytes);
     ring_id_write(to, bytes + RING_ID_SIZE);
-    buf_put(out, bytes_of(bytes, sizeof bytes));
+    wire_write_bytes(out, bytes_of(bytes, sizeof bytes));
 }
 
 enum err copies_read_arc(struct bytes in, struct ring_id *ret_from, struct ring_id *ret_to,
@@ -26,15 +25,11 @@ enum err copies_read_arc(struct bytes in, struct ring_id *ret_from, struct ring_
     return err;
 }
 
-void copies_put_keys(struct buf *out, const struct ringkey *keys, size_t count) {
-    uint8_t head[WIRE_VARINT_SIZE_MAX];
-    struct wire_writer writer;
+void copies_put_keys(struct wire_writer *out, const struct ringkey *keys, size_t count) {
     ASSERT(count <= COPIES_KEYS_MAX);
-    wire_writer_init(&writer, head, sizeof head);
-    wire_write_varint(&writer, count);
-    buf_put(out, bytes_of(head, writer.size));
+    wire_write_varint(out, count);
     for (size_t i = 0; i < count; i++) {
-        buf_put(out, bytes_of(keys[i].bytes, RINGKEY_SIZE));
+        wire_write_bytes(out, bytes_of(keys[i].bytes, RINGKEY_SIZE));
     }
 }
 
@@ -50,14 +45,14 @@ enum err copies_read_keys(struct bytes in, struct copies_keys *ret_keys, struct 
     return err;
 }
 
-void copies_put_bits(struct buf *out, const uint8_t *values, size_t count, unsigned width) {
+void copies_put_bits(struct wire_writer *out, const uint8_t *values, size_t count, unsigned width) {
     unsigned per_byte = 8 / width;
     for (size_t i = 0; i < count; i += per_byte) {
         unsigned byte = 0;
         for (size_t j = 0; j < per_byte && i + j < count; j++) {
             byte |= (unsigned)values[i + j] << (j * width);
         }
-        buf_put_byte(out, (uint8_t)byte);
+        wire_write_u8(out, (uint8_t)byte);
     }
 }
 
@@ -78,16 +73,12 @@ enum err copies_read_bits(struct bytes in, size_t count, unsigned width, uint8_t
     return ERR_OK;
 }
 
-void copies_put_challenge(struct buf *out, const struct copies_challenge *challenge) {
-    uint8_t memory[2 * WIRE_VARINT_SIZE_MAX];
-    struct wire_writer writer;
+void copies_put_challenge(struct wire_writer *out, const struct copies_challenge *challenge) {
     ASSERT(challenge->size <= COPIES_PROVE_SIZE_MAX);
-    wire_writer_init(&writer, memory, sizeof memory);
-    wire_write_varint(&writer, challenge->offset);
-    wire_write_varint(&writer, challenge->size);
-    buf_put(out, bytes_of(challenge->nonce, COPIES_NONCE_SIZE));
-    buf_put(out, bytes_of(challenge->key.bytes, RINGKEY_SIZE));
-    buf_put(out, bytes_of(memory, writer.size));
+    wire_write_bytes(out, bytes_of(challenge->nonce, COPIES_NONCE_SIZE));
+    wire_write_bytes(out, bytes_of(challenge->key.bytes, RINGKEY_SIZE));
+    wire_write_varint(out, challenge->offset);
+    wire_write_varint(out, challenge->size);
 }
 
 enum err copies_read_challenge(struct bytes in, struct copies_challenge *ret_challenge,
