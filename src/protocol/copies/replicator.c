@@ -46,12 +46,14 @@ static struct copy_plan_config replicator_plan_config(const struct replicator_co
 }
 
 static struct custody_config replicator_custody_config(const struct replicator_config *config) {
-    return (struct custody_config){.items_max = config->custody_max};
+    return (struct custody_config){.items_max = config->custody_max, .peers_max = config->peers_max};
 }
 
 static struct transfer_config replicator_transfer_config(const struct replicator_config *config) {
-    return (struct transfer_config){
-        .wanted_max = config->wanted_max, .has_slow_lines = config->has_slow_lines, .seed = config->seed};
+    return (struct transfer_config){.wanted_max = config->wanted_max,
+                                    .givers_max = config->peers_max,
+                                    .has_slow_lines = config->has_slow_lines,
+                                    .seed = config->seed};
 }
 
 /* Memory that is handed out from the front. */

@@ -76,6 +76,7 @@ struct replicator_config {
     uint32_t arcs_max;              /* (32) own arcs */
     uint32_t custody_max;           /* custody_config.items_max */
     uint32_t wanted_max;            /* transfer_config */
+    uint32_t peers_max;             /* (64) nodes that something is offered to, or fetched from, at a time */
     uint32_t comparisons_max;       /* (8) at once */
     uint32_t offers_max;            /* (16) at once */
     uint32_t found_max;             /* (8,192) keys of one comparison; the next one goes on behind them */

@@ -274,19 +274,20 @@ static void node_send(struct copies_world_node *node, const struct replicator_ac
                WORLD_ARRIVAL, index);
 }
 
-static void node_remove(struct copies_world_node *node, const struct replicator_action *action) {
+static enum err node_remove(struct copies_world_node *node, const struct ringkey *key) {
     struct copies_world *world = node->world;
     uint32_t capture;
-    bool has_it = copies_archive_has(&world->archive, &action->key, &capture) && node->disk.has[capture] != 0;
-    if (has_it) {
-        copies_disk_remove(&node->disk, capture);
-        if (world->config.removed != NULL) {
-            world->config.removed(world->config.context, node->index, capture);
-        }
+    if (!copies_archive_has(&world->archive, key, &capture) || !node->disk.has[capture]) {
+        return ERR_NOT_FOUND;
     }
-    node_step(node, (struct replicator_event){.kind = REPLICATOR_REMOVED,
-                                              .id = action->id,
-                                              .err = has_it ? ERR_OK : ERR_NOT_FOUND});
+    if (world->config.keeps != NULL && world->config.keeps(world->config.context, node->index)) {
+        return ERR_EXISTS;
+    }
+    copies_disk_remove(&node->disk, capture);
+    if (world->config.removed != NULL) {
+        world->config.removed(world->config.context, node->index, capture);
+    }
+    return ERR_OK;
 }
 
 /* The payload of a capture is its key. */
@@ -309,7 +310,9 @@ static void node_act(struct copies_world_node *node, const struct replicator_act
         node_read(node, action);
         break;
     case REPLICATOR_REMOVE:
-        node_remove(node, action);
+        node_step(node, (struct replicator_event){.kind = REPLICATOR_REMOVED,
+                                                  .id = action->id,
+                                                  .err = node_remove(node, &action->key)});
         break;
     case REPLICATOR_REPAIR:
         node_step(node, (struct replicator_event){.kind = REPLICATOR_REPAIRED, .id = action->id});

@@ -35,6 +35,7 @@ struct copies_world_config {
     /* May be NULL. */
     void (*stored)(void *context, uint32_t node, uint32_t capture);
     void (*removed)(void *context, uint32_t node, uint32_t capture);
+    bool (*keeps)(void *context, uint32_t node);                  /* surplus stays there */
     void (*happen)(void *context, uint32_t code, uint32_t index); /* what copies_world_at() asked for */
     void *context;
 };

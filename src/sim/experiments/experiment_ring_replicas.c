@@ -11,54 +11,51 @@
  */
 #include "protocol/copies/capacity.h"
 #include "sim/experiments/experiment.h"
-#include "sim/experiments/replica_world.h"
+#include "sim/experiments/years_world.h"
 
 enum {
-    NODES_DEFAULT = 200,
-    YEARS_DEFAULT = 2,
-    NODES_MIN = 50,
+    NODES_DEFAULT = 20,
+    YEARS_DEFAULT = 1,
+    NODES_MIN = 20,
     OBJECTS_PER_NODE = 20,
     THESIS_COPIES = 6,
     THESIS_FILL_DAYS = 60,
     FASTER = 8,
 };
 static const double DISK_GB = 100;
-static const uint64_t HOUR_US = UINT64_C(3600) * 1000000;
-static const uint64_t DAY_US = UINT64_C(86400) * 1000000;
-static const uint64_t YEAR_US = UINT64_C(365) * 86400 * 1000000;
 
 const char *const experiment_replica_breakages[] = {"repair", NULL};
 
 /* What is looked at beside the thesis's assumptions. */
 enum variant { WITH_DISKS, WITH_DISKS_FASTER, WITH_BLOW, VARIANTS_COUNT };
 
-static struct replica_config thesis_config(const struct experiment_args *args, uint32_t copies) {
+static struct years_config thesis_config(const struct experiment_args *args, uint32_t copies) {
     uint32_t nodes_count = args->nodes > 0 ? args->nodes : NODES_DEFAULT;
     nodes_count = nodes_count > NODES_MIN ? nodes_count : NODES_MIN;
-    return (struct replica_config){
+    return (struct years_config){
         .seed = args->seed,
         .nodes_count = nodes_count,
         .objects_count = nodes_count * OBJECTS_PER_NODE,
         .copies = copies,
-        .duration_us = (args->runs > 0 ? args->runs : YEARS_DEFAULT) * YEAR_US,
-        .lifetime_us = 360 * DAY_US,
-        .up_us = 64 * HOUR_US,
-        .outage_us = 8 * HOUR_US,
-        .long_us = 400 * HOUR_US,
+        .duration_us = (args->runs > 0 ? args->runs : YEARS_DEFAULT) * 365 * YEARS_DAY_US,
+        .lifetime_us = 360 * YEARS_DAY_US,
+        .up_us = 64 * YEARS_DAY_US / 24,
+        .outage_us = 8 * YEARS_DAY_US / 24,
+        .long_us = 400 * YEARS_DAY_US / 24,
         .long_ppm = 20000,
         .born_percent = 10,
-        .object_us = THESIS_FILL_DAYS * DAY_US / (OBJECTS_PER_NODE * THESIS_COPIES),
-        .compare_us = 16 * HOUR_US,
-        .grace_us = 24 * HOUR_US,
+        .object_us = THESIS_FILL_DAYS * YEARS_DAY_US / (OBJECTS_PER_NODE * THESIS_COPIES),
+        .compare_us = 16 * YEARS_DAY_US / 24,
+        .grace_us = 24 * YEARS_DAY_US / 24,
         .keeps_surplus = true,
         .is_idle = args->breakage != NULL,
     };
 }
 
-static struct replica_config vary(struct replica_config config, enum variant variant) {
-    config.disk_us = variant == WITH_BLOW ? 0 : 1000 * DAY_US;
+static struct years_config vary(struct years_config config, enum variant variant) {
+    config.disk_us = variant == WITH_BLOW ? 0 : 1000 * YEARS_DAY_US;
     config.object_us /= variant == WITH_DISKS_FASTER ? FASTER : 1;
-    config.blow = variant == WITH_BLOW ? REPLICA_GONE : REPLICA_NO_BLOW;
+    config.blow = variant == WITH_BLOW ? YEARS_GONE : YEARS_NO_BLOW;
     return config;
 }
 
@@ -75,43 +72,42 @@ struct outcome {
     double comparisons;  /* of a node and day */
 };
 
-static struct outcome outcome_of(const struct replica_world *world) {
-    const struct replica_config *config = &world->config;
-    const struct replica_counts *counts = &world->counts;
-    const struct replica_copies *copies = &world->copies;
-    double days = (double)(config->duration_us / DAY_US);
+static struct outcome outcome_of(const struct years_world *years) {
+    const struct years_config *config = &years->config;
+    const struct years_counts *counts = &years->counts;
+    double days = (double)(config->duration_us / YEARS_DAY_US);
     double object_gb = DISK_GB / (OBJECTS_PER_NODE * THESIS_COPIES);
-    double time_us = (double)config->duration_us * (double)copies->born_count;
+    double time_us = (double)config->duration_us * (double)years->born_count;
     double node_days = days * config->nodes_count;
     return (struct outcome){
-        .lost_count = copies->lost_count,
-        .lost_percent = 100 * capacity_chance(365 * (double)copies->lost_count / (double)counts->kept_sum),
-        .dark_percent = 100 * (double)replica_copies_dark_us(copies, world->now_us) / time_us,
+        .lost_count = years->lost_count,
+        .lost_percent = 100 * capacity_chance(365 * (double)years->lost_count / (double)counts->kept_sum),
+        .dark_percent = 100 * (double)years_world_dark_us(years) / time_us,
         .copies = (double)counts->copies_sum / (double)counts->kept_sum,
         .held_gb = object_gb * (double)counts->copies_sum / (double)counts->days_count / config->nodes_count,
-        .repair_gb = object_gb * (double)counts->received_parts / REPLICA_WHOLE / node_days,
+        .repair_gb = object_gb * (double)counts->received_count / node_days,
         .stored_gb =
             object_gb * config->copies * config->objects_count * config->born_percent / 100 / node_days,
         .comparisons = (double)counts->compared_count / node_days,
     };
 }
 
-static enum err replicas_run(const struct replica_config *config, struct report *report,
+static enum err replicas_run(const struct years_config *config, struct report *report,
                              struct outcome *ret_outcome) {
-    struct replica_world world;
-    enum err err = replica_world_init(&world, config);
-    err = err != ERR_OK ? err : replica_world_run(&world);
+    struct years_world world;
+    enum err err = years_world_init(&world, config);
+    err = err != ERR_OK ? err : years_world_run(&world);
     if (err == ERR_OK) {
         *ret_outcome = outcome_of(&world);
-        replica_world_digest(&world, &report->digest);
+        years_world_digest(&world, &report->digest);
     }
-    replica_world_done(&world);
+    years_world_done(&world);
     return err;
 }
 
 /* ---- by level ---- */
 
-static void write_level(const struct replica_config *config, const struct outcome *outcome,
+static void write_level(const struct years_config *config, const struct outcome *outcome,
                         struct report *report) {
     struct capacity_inputs inputs;
     struct capacity_repair repair;
@@ -129,6 +125,7 @@ static void write_level(const struct replica_config *config, const struct outcom
 
 enum err experiment_ring_replicas(const struct experiment_args *args, struct report *report,
                                   struct err_detail *detail) {
+    static const uint32_t levels[] = {1, 2, 3, 4, 6, 8};
     report_init(report, "Objects lost, by the number of copies", "% of the objects in a year");
     REPORT_COLUMNS(report, {"copies", 0, REPORT_X}, {"lost", 0, REPORT_SHOWN},
                    {"lost in a year (%)", 3, REPORT_Y}, {"expected (%)", 3, REPORT_Y_EXPECTED},
@@ -139,15 +136,15 @@ enum err experiment_ring_replicas(const struct experiment_args *args, struct rep
                    {"in a year (%)", 3, REPORT_Y}, {"lost, disks, line x 8", 0, REPORT_SHOWN},
                    {"in a year (%)", 3, REPORT_Y}, {"lost, a third gone", 0, REPORT_SHOWN},
                    {"in a year (%)", 3, REPORT_Y});
-    for (uint32_t copies = 1; copies <= 8; copies++) {
-        struct replica_config config = thesis_config(args, copies);
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        struct years_config config = thesis_config(args, levels[i]);
         struct outcome outcome;
         enum err err = replicas_run(&config, report, &outcome);
         if (err == ERR_OK) {
             write_level(&config, &outcome, report);
         }
         for (int variant = 0; variant < VARIANTS_COUNT && err == ERR_OK; variant++) {
-            struct replica_config varied = vary(config, (enum variant)variant);
+            struct years_config varied = vary(config, (enum variant)variant);
             err = replicas_run(&varied, report, &outcome);
             REPORT_NUMBERS(report, (double)outcome.lost_count, outcome.lost_percent);
         }
