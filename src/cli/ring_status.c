@@ -111,10 +111,11 @@ static void put_nodes(struct buf *line, const json_t *ring) {
     if (count == 0) {
         return;
     }
-    buf_put_string(line, "\nVersions:\n");
+    buf_put_string(line, "\nNodes:\n");
     for (size_t i = 0; i < count && i < NODES_SHOWN_MAX; i++) {
         const json_t *node = json_array_get(nodes, i);
-        buf_put_format(line, "  %-24s %s%s\n", ask_text(node, "address"), ask_text(node, "text"),
+        buf_put_format(line, "  %-24s %s, site %s%s\n", ask_text(node, "address"), ask_text(node, "text"),
+                       ask_text(node, "site"),
                        json_is_true(json_object_get(node, "self")) ? ", this node" : "");
     }
     if (count > NODES_SHOWN_MAX) {

@@ -52,6 +52,9 @@ static int read_settings(struct cli *cli, const struct serve_options *options, c
     replace_if(&settings->ring_upload, options->upload_limit, options->upload_limit > 0);
     replace_if(&settings->ring_download, options->download_limit, options->download_limit > 0);
     replace_if(&settings->proxy_timeout_us, options->proxy_timeout_us, options->proxy_timeout_us > 0);
+    if (options->site != NULL) {
+        settings->ring_site = bytes_of_string(options->site);
+    }
     if (options->keep != SERVE_KEEP_NOT_GIVEN) {
         settings->ring_keep = options->keep;
     }
@@ -355,6 +358,8 @@ static const struct option serve_options[] = {
     OPTION(SIZE, struct serve_options, download_limit, "download-limit", "SIZE",
            "receive at most this many bytes per second from them (no limit)", .min = 1024,
            .max = UINT64_C(1) << 40),
+    OPTION(TEXT, struct serve_options, site, "site", "NAME",
+           "in a ring: where this node stands; copies are spread over sites (its network, /16 or /48)"),
     OPTION(CHOICE, struct serve_options, keep, "keep", "WHAT",
            "in a ring: keep this node's share, a copy of everything, or the share and all that it fetched or "
            "imported "

@@ -23,6 +23,7 @@ struct serve_options {
     uint64_t disk;
     uint64_t upload_limit;
     uint64_t download_limit;
+    const char *site;
     uint32_t keep;  /* enum settings_keep, or SERVE_KEEP_NOT_GIVEN */
     bool has_proxy; /* whatever the settings say */
     const char *proxy_listen;

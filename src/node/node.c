@@ -158,7 +158,7 @@ static void look_at_jobs(void *context) {
 }
 
 /* What this node says that it speaks. */
-static enum err make_dialects(struct node *node) {
+static enum err make_dialects(struct node *node, struct err_detail *detail) {
     const struct node_config *config = &node->config;
     struct dialect own = dialect_of_program;
     bool is_first_only = config->settings->ring_protocol == SETTINGS_PROTOCOL_FIRST;
@@ -168,14 +168,21 @@ static enum err make_dialects(struct node *node) {
     if (config->program != NULL) {
         snprintf(own.program, sizeof own.program, "%s", config->program);
     }
+    struct bytes site = config->settings->ring_site;
+    if (site.size > 0 && !dialect_site_is_valid(site)) {
+        return err_set(detail, ERR_INVALID,
+                       "the name of a site has 1 to %d letters, digits, '.', '-', '+', '~' or '_'",
+                       DIALECT_SITE_SIZE_MAX);
+    }
+    snprintf(own.site, sizeof own.site, "%.*s", BYTES_ARG(site));
     node->dialects = dialects_new(&own, config->clock);
     return node->dialects == NULL ? ERR_MEMORY : ERR_OK;
 }
 
 /* Before the archive: the ring is part of what it shows. */
-static enum err make_ring_services(struct node *node) {
+static enum err make_ring_services(struct node *node, struct err_detail *detail) {
     const struct node_config *config = &node->config;
-    enum err err = make_dialects(node);
+    enum err err = make_dialects(node, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -487,7 +494,7 @@ enum err node_start(const struct node_config *config, struct node **ret_node, st
         err = offer_volumes(node, config);
     }
     if (err == ERR_OK) {
-        err = make_ring_services(node);
+        err = make_ring_services(node, detail);
     }
     if (err == ERR_OK) {
         err = open_archive(node, detail);

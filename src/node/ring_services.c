@@ -127,6 +127,7 @@ void ring_services_free(struct ring_services *ring_services) {
     }
     routing_free(ring_services->routing);
     holders_free(ring_services->holders);
+    sites_free(ring_services->sites);
     if (ring_services->decrees != NULL) {
         decrees_free(ring_services->decrees);
     }
@@ -172,6 +173,10 @@ enum err ring_services_set_transport(struct ring_services *ring_services, struct
     ring_services_add_crowd(ring_services);
     ring_services_add_groups(ring_services);
     ring_services->holders = holders_new(transport);
+    if (ring_services->holders != NULL && ring_services->config.dialects != NULL) {
+        ring_services->sites = sites_new(ring_services->config.dialects);
+        holders_set_sites(ring_services->holders, ring_services->sites);
+    }
     ring_services->routing = ring_services->holders != NULL ? routing_new(ring_services->holders) : NULL;
     return ring_services->routing == NULL ? ERR_MEMORY : ERR_OK;
 }
@@ -632,6 +637,21 @@ static void services_put_sentences(const struct ring_view *view, struct json *js
     buf_done(&sentence);
 }
 
+static void services_put_sites(const struct ring_view *view, struct json *json) {
+    json_open(json, "sites");
+    json_bool(json, "used", view->sites_are_used);
+    JSON_COUNTS(json, {"captures", view->sites_captures_count}, {"at_one_site", view->sites_alone_count});
+    json_open_list(json, "list");
+    for (size_t i = 0; i < view->sites_count; i++) {
+        json_open(json, NULL);
+        json_text(json, "name", view->sites[i].name);
+        JSON_COUNTS(json, {"nodes", view->sites[i].nodes_count}, {"captures", view->sites[i].captures_count});
+        json_close(json);
+    }
+    json_close(json);
+    json_close(json);
+}
+
 static void services_put(struct ring_services *ring_services, const struct ring_view *view, struct json *json,
                          const char *name, const char *copies_name) {
     const struct ring_view_rpc *rpc = &view->rpc;
@@ -651,6 +671,7 @@ static void services_put(struct ring_services *ring_services, const struct ring_
         services_put_links(&links, json);
         copies_put_json(ring_services->copies, json, copies_name);
     }
+    services_put_sites(view, json);
     services_put_sentences(view, json);
     json_close(json);
 }
@@ -676,5 +697,8 @@ void ring_services_view(struct ring_services *ring_services, struct arena *arena
         view->links_malformed_count = links.malformed_count;
         view->links_flood_count = links.flood_count;
         copies_view(ring_services->copies, arena, &view->copies);
+    }
+    if (ring_services->sites != NULL) {
+        sites_view(ring_services->sites, arena, view);
     }
 }

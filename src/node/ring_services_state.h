@@ -25,6 +25,7 @@
 #include "node/reading/ring_reader.h"
 #include "node/ring/deletions.h"
 #include "node/ring/routing.h"
+#include "node/ring/sites.h"
 #include "node/ring_services.h"
 #include "node/transport/transport.h"
 
@@ -42,6 +43,7 @@ struct ring_services {
     struct crawl_loop *crawl_loop;
     struct access *_Atomic access; /* NULL: not opened yet */
     struct holders *holders;
+    struct sites *sites; /* NULL: none */
     struct decrees *decrees;
     struct deletions *deletions;
     _Atomic bool has_heard; /* a node has said which decrees there are */

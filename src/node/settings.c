@@ -51,6 +51,7 @@ static const struct config_key settings_keys[] = {
     SETTING("ring.scrub", DURATION, ring_scrub_us, "30 d", .min = 1000000,
             .max = UINT64_C(3650) * 86400 * 1000000),
     SETTING("ring.protocol", CHOICE, ring_protocol, "1-2", .choices = settings_protocols),
+    SETTING("ring.site", TEXT, ring_site, NULL),
     SETTING("ring.redirect", SWITCH, ring_redirect, "no"),
     SETTING("crowd.enabled", SWITCH, crowd_enabled, "yes"),
     SETTING("crowd.part", CHOICE, crowd_part, "full", .choices = settings_parts),

@@ -29,6 +29,7 @@ struct settings {
     uint64_t ring_compare_us;
     uint64_t ring_scrub_us;
     uint32_t ring_protocol; /* enum settings_protocol */
+    struct bytes ring_site;
     bool ring_redirect;
     bool crowd_enabled;
     uint32_t crowd_part; /* enum crowd_part */

@@ -50,6 +50,16 @@ static void check_hello(struct bytes encoding) {
     }
 }
 
+static void check_site(struct bytes encoding) {
+    uint8_t memory[DIALECT_HELLO_SIZE_MAX];
+    struct dialect dialect;
+    bool wants_answer;
+    check_read(encoding);
+    assert_int_equal(dialect_read_hello(encoding, &dialect, &wants_answer, NULL), ERR_OK);
+    assert_string_equal(dialect.site, "hall");
+    assert_true(bytes_equal(dialect_write_hello(&dialect, true, memory), encoding));
+}
+
 static void check_rejected(struct bytes line) {
     uint8_t memory[DIALECT_HELLO_SIZE_MAX];
     struct dialect dialect;
@@ -79,13 +89,16 @@ static void is_as_documented(void **state) {
         } else if (bytes_starts_with(line, BYTES("longer = "))) {
             check_read(parse_hex(bytes_skip(line, 9), memory));
             read++;
+        } else if (bytes_starts_with(line, BYTES("site = "))) {
+            check_site(parse_hex(bytes_skip(line, 7), memory));
+            read++;
         } else if (bytes_starts_with(line, BYTES("reject "))) {
             check_rejected(bytes_skip(line, 7));
             rejected++;
         }
     }
-    assert_int_equal(read, 2);
-    assert_int_equal(rejected, 7);
+    assert_int_equal(read, 3);
+    assert_int_equal(rejected, 9);
     free(document);
 }
 

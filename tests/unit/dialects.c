@@ -123,6 +123,25 @@ static void a_node_that_answers_no_hello_but_speaks_is_old(void **state) {
     dialects_free(dialects);
 }
 
+static void a_site_is_a_name_or_a_network(void **state) {
+    (void)state;
+    struct dialect own = speaking(1, 2);
+    struct dialect named = speaking(1, 2);
+    memcpy(own.site, "cellar", sizeof "cellar");
+    memcpy(named.site, "hall", sizeof "hall");
+    struct dialects *dialects = dialects_new(&own, NULL);
+    struct peer peer = peer_of(2);
+    char site[DIALECTS_SITE_SIZE_MAX];
+    assert_string_equal(dialects_site(dialects, &peer, false, site), "127.0.0.0/16");
+    assert_string_equal(dialects_site(dialects, &peer, true, site), "cellar");
+    dialects_hear(dialects, &peer, &named);
+    assert_string_equal(dialects_site(dialects, &peer, false, site), "hall");
+    struct peer other = {.key = {9}};
+    assert_true(address_parse(BYTES("[2001:db8:7:1::5]:7070"), 0, &other.address));
+    assert_string_equal(dialects_site(dialects, &other, false, site), "2001:db8:7::/48");
+    dialects_free(dialects);
+}
+
 static void answers_are_given_once_a_second(void **state) {
     (void)state;
     struct clock_manual clock;
@@ -145,6 +164,7 @@ int main(void) {
         cmocka_unit_test(what_was_said_last_counts),
         cmocka_unit_test(hellos_are_repeated_ever_more_rarely),
         cmocka_unit_test(a_node_that_answers_no_hello_but_speaks_is_old),
+        cmocka_unit_test(a_site_is_a_name_or_a_network),
         cmocka_unit_test(answers_are_given_once_a_second),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

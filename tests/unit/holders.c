@@ -1,6 +1,7 @@
 /* holders: which nodes shall hold a place, from what is known and from what was looked up. */
 #include "node/ring/holders.h"
 
+#include "node/ring/sites.h"
 #include "node/transport/transport.h"
 #include "ring-street.h"
 
@@ -10,6 +11,8 @@ struct fixture {
     struct street street;
     struct street_map map;
     struct holders *holders;
+    struct dialects *dialects; /* of tests with sites, as the next */
+    struct sites *sites;
     unsigned asked_count;
     struct transport_question *held; /* if is_slow: what waits for an answer */
     bool is_slow;
@@ -40,20 +43,40 @@ void transport_ask(struct transport *transport, struct transport_question *quest
     }
 }
 
-static int set_up(void **state) {
+/* The last so many are in another network. */
+static struct fixture *build(uint32_t away_count) {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     assert_non_null(fixture);
     street_init(&fixture->street, 1);
     for (uint32_t i = 0; i < HOUSES_COUNT; i++) {
         struct ring_config config = {.vnodes_count = 1, .list_size = COPIES + 1};
-        street_build(&fixture->street, address_ipv4(192, 0, 2, (uint8_t)(i + 1), 7070), config);
+        uint8_t network = i + away_count < HOUSES_COUNT ? 0 : 1;
+        street_build(&fixture->street, address_ipv4(192, network, 2, (uint8_t)(i + 1), 7070), config);
         street_start(&fixture->street, i, 0);
     }
     assert_true(street_settles(&fixture->street, PATIENCE_S));
     assert_true(street_draw(&fixture->street, &fixture->map));
     fixture->holders = holders_new((struct transport *)fixture);
     assert_non_null(fixture->holders);
+    return fixture;
+}
+
+static void update(struct fixture *fixture) {
     holders_update(fixture->holders, fixture->street.houses[SELF].ring, COPIES);
+}
+
+static int set_up(void **state) {
+    struct fixture *fixture = build(0);
+    update(fixture);
+    *state = fixture;
+    return 0;
+}
+
+static int set_up_sites(void **state) {
+    struct fixture *fixture = build(1);
+    fixture->dialects = dialects_new(&dialect_of_program, NULL);
+    fixture->sites = sites_new(fixture->dialects);
+    holders_set_sites(fixture->holders, fixture->sites);
     *state = fixture;
     return 0;
 }
@@ -61,6 +84,8 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     struct fixture *fixture = *state;
     holders_free(fixture->holders);
+    sites_free(fixture->sites);
+    dialects_free(fixture->dialects);
     street_done(&fixture->street);
     free(fixture);
     return 0;
@@ -119,10 +144,103 @@ static void a_reader_does_not_wait_for_a_slow_lookup(void **state) {
     assert_int_equal(fixture->asked_count, asked_count + 1);
 }
 
+/* All but one say what they speak. */
+static void say_hello(struct fixture *fixture, uint32_t silent) {
+    for (uint32_t i = 0; i < fixture->map.count; i++) {
+        if (i != silent) {
+            dialects_hear(fixture->dialects, &fixture->map.vnodes[i].vnode->peer, &dialect_of_program);
+        }
+    }
+}
+
+static const struct peer *peer_at(const struct fixture *fixture, uint32_t index) {
+    return &fixture->map.vnodes[index % fixture->map.count].vnode->peer;
+}
+
+static bool is_away(const struct peer *peer) {
+    return peer->address.ip[13] == 1;
+}
+
+/* By the rule: those that follow, the last replaced if none of them is away. */
+static void check_arc(const struct fixture *fixture, uint32_t index, bool is_by_sites,
+                      const struct holders_arc *arc) {
+    struct peer expected[COPIES];
+    bool has_away = false;
+    int self_rank = -1;
+    for (uint32_t i = 0; i < COPIES; i++) {
+        expected[i] = *peer_at(fixture, index + i);
+        has_away = has_away || is_away(&expected[i]);
+    }
+    for (uint32_t i = COPIES; is_by_sites && !has_away; i++) {
+        has_away = is_away(peer_at(fixture, index + i));
+        expected[COPIES - 1] = has_away ? *peer_at(fixture, index + i) : expected[COPIES - 1];
+    }
+    assert_int_equal(arc->count, COPIES);
+    for (uint32_t i = 0; i < COPIES; i++) {
+        assert_true(peer_equal(&arc->peers[i], &expected[i]));
+        self_rank = expected[i].address.ip[15] == SELF + 1 ? (int)i : self_rank;
+    }
+    assert_int_equal(arc->self_rank, self_rank);
+}
+
+static void check_all(struct fixture *fixture, bool is_by_sites) {
+    update(fixture);
+    assert_int_equal(sites_are_used(fixture->sites), is_by_sites);
+    for (uint32_t i = 0; i < fixture->map.count; i++) {
+        struct holders_arc arc;
+        assert_true(holders_know(fixture->holders, middle_of(fixture, i), &arc));
+        check_arc(fixture, i, is_by_sites, &arc);
+        assert_int_equal(holders_find(fixture->holders, middle_of(fixture, i), &arc), ERR_OK);
+        check_arc(fixture, i, is_by_sites, &arc);
+    }
+}
+
+static void no_site_has_all_copies_once_all_know_the_rule(void **state) {
+    struct fixture *fixture = *state;
+    uint32_t other = peer_at(fixture, 0)->address.ip[15] == SELF + 1 ? 1 : 0;
+    check_all(fixture, false); /* nobody has said anything yet */
+    say_hello(fixture, other);
+    check_all(fixture, false);
+    say_hello(fixture, UINT32_MAX);
+    check_all(fixture, true);
+    uint64_t generation = holders_generation(fixture->holders);
+    update(fixture);
+    assert_int_equal(holders_generation(fixture->holders), generation);
+    /* An older program comes back: the rule ends for all. */
+    dialects_hear_none(fixture->dialects, peer_at(fixture, other));
+    check_all(fixture, false);
+    assert_true(holders_generation(fixture->holders) > generation);
+}
+
+static void names_of_sites_count_more_than_networks(void **state) {
+    struct fixture *fixture = *state;
+    struct dialect named = dialect_of_program;
+    memcpy(named.site, "hall", sizeof "hall");
+    say_hello(fixture, UINT32_MAX);
+    update(fixture);
+    assert_true(sites_are_used(fixture->sites));
+    for (uint32_t i = 0; i < fixture->map.count; i++) {
+        dialects_hear(fixture->dialects, peer_at(fixture, i), &named);
+    }
+    update(fixture); /* this node has no name: its network is a site of its own */
+    assert_true(sites_are_used(fixture->sites));
+    struct holders_arc own[HOLDERS_ARCS_MAX];
+    assert_int_equal(holders_own(fixture->holders, own), 1);
+    assert_int_equal(own[0].self_rank, 0);
+    struct holders_arc arc;
+    for (uint32_t i = 0; i < fixture->map.count; i++) {
+        assert_true(holders_know(fixture->holders, middle_of(fixture, i), &arc));
+        assert_true(arc.self_rank >= 0); /* so it has a copy of everything */
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_lookup_does_not_make_an_arc_shorter, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_reader_does_not_wait_for_a_slow_lookup, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_site_has_all_copies_once_all_know_the_rule, set_up_sites,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(names_of_sites_count_more_than_networks, set_up_sites, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

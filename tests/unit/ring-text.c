@@ -142,6 +142,32 @@ static void leaves_out_decrees_that_were_withdrawn(void **state) {
                 "0 jobs, 0 takedown rules, 1 of kinds that this version does not know");
 }
 
+static void says_what_has_copies_at_which_site(void **state) {
+    (void)state;
+    const struct ring_view_site sites[] = {{.name = "hall", .nodes_count = 2, .captures_count = 40},
+                                           {.name = "10.7.0.0/16", .nodes_count = 1, .captures_count = 38}};
+    struct ring_view ring = {.sites = sites, .sites_why_not = ""};
+    assert_says(RING_TEXT_SITES, &ring, "");
+    ring.sites_count = 1;
+    ring.sites_captures_count = ring.sites_alone_count = 40;
+    assert_says(RING_TEXT_SITES, &ring,
+                "1 site: hall (2 nodes) has copies of 40 of the 40 captures that this node looks after");
+    ring.sites_count = 2;
+    ring.sites_are_used = true;
+    ring.sites_alone_count = 2;
+    assert_says(
+        RING_TEXT_SITES, &ring,
+        "2 sites: hall (2 nodes) has copies of 40, 10.7.0.0/16 (1 node) of 38 of the 40 captures that "
+        "this node looks after; 2 not known to have copies at two sites");
+    ring.sites_are_used = false;
+    ring.sites_alone_count = 0;
+    ring.sites_why_not = "10.7.0.1:7070 does not know them";
+    assert_says(
+        RING_TEXT_SITES, &ring,
+        "2 sites: hall (2 nodes) has copies of 40, 10.7.0.0/16 (1 node) of 38 of the 40 captures that "
+        "this node looks after; holders are not chosen by sites: 10.7.0.1:7070 does not know them");
+}
+
 static void names_the_worst_of_a_member(void **state) {
     (void)state;
     static const struct {
@@ -167,6 +193,7 @@ int main(void) {
         cmocka_unit_test(says_what_is_repaired_and_for_how_long),
         cmocka_unit_test(says_what_a_link_costs),
         cmocka_unit_test(leaves_out_decrees_that_were_withdrawn),
+        cmocka_unit_test(says_what_has_copies_at_which_site),
         cmocka_unit_test(names_the_worst_of_a_member),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,10 +6,15 @@
 
 #include "base/clock.h"
 #include "base/rtt.h"
+#include "node/ring/sites.h"
 #include "node/transport/transport.h"
 #include "run/bell.h"
 
-enum { CACHE_MAX = 256, ROUNDS_MAX = 8 /* of one search, past places of the same nodes */ };
+enum {
+    CACHE_MAX = 256,
+    ROUNDS_MAX = 8,       /* of one search, past places of the same nodes */
+    ROUNDS_SITES_MAX = 32 /* likewise, and of the same site */
+};
 static const uint64_t CACHE_US = 5 * 1000000;
 static const uint64_t SOON_US_MIN = 100000; /* a lookup on a machine that has much to do */
 static const uint64_t LATE_US = 500000;
@@ -25,6 +30,7 @@ struct found {
 /* The ring as we know it: all places, by id. */
 struct view {
     struct vnode *vnodes;
+    uint64_t *sites; /* of each; NULL: holders are not chosen by them */
     size_t count;
     struct peer *nodes; /* each once */
     size_t nodes_count;
@@ -36,6 +42,7 @@ struct view {
 
 struct holders {
     struct transport *transport;
+    struct sites *sites; /* NULL: none */
     pthread_mutex_t lock;
     struct view view;                         /* lock */
     uint64_t generation;                      /* lock */
@@ -59,10 +66,15 @@ struct holders *holders_new(struct transport *transport) {
 void holders_free(struct holders *holders) {
     if (holders != NULL) {
         free(holders->view.vnodes);
+        free(holders->view.sites);
         free(holders->view.nodes);
         pthread_mutex_destroy(&holders->lock);
         free(holders);
     }
+}
+
+void holders_set_sites(struct holders *holders, struct sites *sites) {
+    holders->sites = sites;
 }
 
 /* ---- distinct nodes ---- */
@@ -77,6 +89,23 @@ static void holders_add(struct holders_arc *arc, const struct peer *peer, const 
         arc->self_rank = (int)arc->count;
     }
     arc->peers[arc->count++] = *peer;
+}
+
+static bool holders_has(const struct holders_arc *arc, const struct peer *peer) {
+    for (size_t i = 0; i < arc->count; i++) {
+        if (address_equal(&arc->peers[i].address, &peer->address)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void holders_replace_last(struct holders_arc *arc, const struct peer *peer,
+                                 const struct address *self) {
+    size_t last = arc->count - 1;
+    arc->self_rank = arc->self_rank == (int)last ? -1 : arc->self_rank;
+    arc->self_rank = address_equal(&peer->address, self) ? (int)last : arc->self_rank;
+    arc->peers[last] = *peer;
 }
 
 /* The first place of the view that is not before the id; the count wraps to 0. */
@@ -101,6 +130,24 @@ static void add_from_view(struct holders_arc *arc, const struct view *view, size
     }
 }
 
+/* Its nodes follow each other from this place of the view on: are all of one site? Then the last gives way.
+ */
+static void spread(struct holders_arc *arc, const struct view *view, size_t position) {
+    if (view->sites == NULL || arc->count < 2 || arc->count < view->copies) {
+        return;
+    }
+    uint64_t site = view->sites[position];
+    for (size_t i = 1; i < view->count; i++) {
+        size_t at = (position + i) % view->count;
+        if (view->sites[at] != site) {
+            if (!holders_has(arc, &view->vnodes[at].peer)) {
+                holders_replace_last(arc, &view->vnodes[at].peer, &view->self);
+            }
+            return;
+        }
+    }
+}
+
 static bool guess(const struct view *view, struct ring_id vnode, struct holders_arc *ret_arc) {
     if (view->count == 0) {
         return false;
@@ -112,6 +159,7 @@ static bool guess(const struct view *view, struct ring_id vnode, struct holders_
         .self_rank = -1,
     };
     add_from_view(ret_arc, view, position);
+    spread(ret_arc, view, position);
     return true;
 }
 
@@ -209,6 +257,7 @@ static void collect_own(const struct ring *ring, struct view *view) {
             }
         }
         add_from_view(arc, view, first_from(view, ring_id_add_power(self->id, 0)));
+        spread(arc, view, first_from(view, self->id));
     }
 }
 
@@ -226,9 +275,25 @@ static bool is_changed(const struct view *a, const struct view *b) {
         is_equal = arcs_equal(&a->own[i], &b->own[i]);
     }
     for (size_t i = 0; is_equal && i < a->count; i++) {
-        is_equal = ring_id_equal(a->vnodes[i].id, b->vnodes[i].id);
+        is_equal = ring_id_equal(a->vnodes[i].id, b->vnodes[i].id) &&
+                   (a->sites == NULL || b->sites == NULL || a->sites[i] == b->sites[i]);
     }
-    return !is_equal;
+    return !is_equal || (a->sites == NULL) != (b->sites == NULL);
+}
+
+/* Of each virtual node, if they count. If there is no memory for them, they do not. */
+static void collect_sites(struct sites *sites, struct view *view, const struct peer *self) {
+    if (sites == NULL) {
+        return;
+    }
+    sites_update(sites, view->nodes, view->nodes_count, self);
+    if (!sites_are_used(sites)) {
+        return;
+    }
+    view->sites = calloc(view->count + 1, sizeof *view->sites);
+    for (size_t i = 0; view->sites != NULL && i < view->count; i++) {
+        view->sites[i] = sites_of(sites, &view->vnodes[i].peer);
+    }
 }
 
 void holders_update(struct holders *holders, const struct ring *ring, size_t copies) {
@@ -239,6 +304,7 @@ void holders_update(struct holders *holders, const struct ring *ring, size_t cop
     view->copies = copies < HOLDERS_MAX ? copies : HOLDERS_MAX;
     view->self = ring_vnode_at(ring, 0)->peer.address;
     if (holders_collect(ring, view) && collect_nodes(view)) {
+        collect_sites(holders->sites, view, &ring_vnode_at(ring, 0)->peer);
         collect_own(ring, view);
         pthread_mutex_lock(&holders->lock);
         if (is_changed(&holders->view, view)) {
@@ -252,6 +318,7 @@ void holders_update(struct holders *holders, const struct ring *ring, size_t cop
         *view = old;
     }
     free(view->vnodes);
+    free(view->sites);
     free(view->nodes);
     free(view);
 }
@@ -448,14 +515,39 @@ static struct ring_id before(struct ring_id id) {
     return (struct ring_id){id.high - (id.low == 0), id.low - 1};
 }
 
+static bool holders_are_at_one_site(struct sites *sites, const struct holders_arc *arc) {
+    uint64_t site = sites_of(sites, &arc->peers[0]);
+    for (size_t i = 1; i < arc->count; i++) {
+        if (sites_of(sites, &arc->peers[i]) != site) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The next node clockwise. True: there are enough. sites: NULL: any will do. */
+static bool take_next(struct holders_arc *arc, const struct peer *peer, const struct address *self,
+                      size_t copies, struct sites *sites) {
+    bool is_full = arc->count >= copies;
+    if (!is_full) {
+        holders_add(arc, peer, self);
+    } else if (sites_of(sites, peer) != sites_of(sites, &arc->peers[0])) { /* all are of one site, so far */
+        holders_replace_last(arc, peer, self);
+    }
+    return arc->count >= copies && (sites == NULL || !holders_are_at_one_site(sites, arc));
+}
+
 /* ERR_TIMEOUT: it takes longer; the search goes on by itself. */
 static enum err search_ring(struct holders *holders, struct search *search, struct ring_id vnode,
                             const struct address *self, size_t copies, uint64_t until_us,
                             struct holders_arc *arc) {
     struct ring_id key = vnode;
     struct ring_id first = {0};
+    struct sites *sites = copies > 1 && sites_are_used(holders->sites) ? holders->sites : NULL;
+    unsigned rounds_max = sites != NULL ? ROUNDS_SITES_MAX : ROUNDS_MAX;
     *arc = (struct holders_arc){.from = before(vnode), .self_rank = -1};
-    for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+    for (unsigned round = 0; round < rounds_max; round++) {
+        bool is_done = false;
         if (!holders_look_up(holders, search, key, until_us)) {
             return ERR_TIMEOUT;
         }
@@ -467,16 +559,16 @@ static enum err search_ring(struct holders *holders, struct search *search, stru
             first = answer->vnodes[0].id;
             arc->to = first;
         }
-        for (uint8_t i = 0; i < answer->vnodes_count && arc->count < copies; i++) {
+        for (uint8_t i = 0; i < answer->vnodes_count && !is_done; i++) {
             bool is_around = (round > 0 || i > 0) && ring_id_equal(answer->vnodes[i].id, first);
             if (is_around) {
                 return ERR_OK;
             }
             if (answer->vnodes[i].peer.address.port != 0) {
-                holders_add(arc, &answer->vnodes[i].peer, self);
+                is_done = take_next(arc, &answer->vnodes[i].peer, self, copies, sites);
             }
         }
-        if (arc->count >= copies || answer->vnodes_count < 2) {
+        if (is_done || answer->vnodes_count < 2) {
             return ERR_OK;
         }
         key = ring_id_add_power(answer->vnodes[answer->vnodes_count - 1].id, 0);

@@ -5,6 +5,9 @@
  * others; else what we have heard of (the location table), which near us is nearly always right and further
  * away may name a node that has gone. Two virtual nodes of one node count once.
  *
+ * If all R are of one site (sites.h), the last of them gives way to the next node clockwise that is of
+ * another: so the loss of a site loses nothing. If sites are not used, or there is no such node, it stays.
+ *
  * Any thread may ask. The ring's loop brings the news with holders_update().
  */
 #ifndef MNEMON_NODE_RING_HOLDERS_H
@@ -16,6 +19,7 @@
 
 struct holders;
 struct ring;
+struct sites;
 struct vnode;
 struct transport;
 
@@ -24,6 +28,9 @@ enum { HOLDERS_ALL_MAX = 1 << 15 };
 /* The transport outlives it, and may be NULL: then nothing is ever looked up. NULL: out of memory. */
 struct holders *holders_new(struct transport *transport);
 void holders_free(struct holders *holders);
+
+/* Before the first update: chosen by these sites, which outlive it. */
+void holders_set_sites(struct holders *holders, struct sites *sites);
 
 /* The ring's loop: the ring as it is now. copies: R of the charter. */
 void holders_update(struct holders *holders, const struct ring *ring, size_t copies);

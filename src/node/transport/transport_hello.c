@@ -111,8 +111,9 @@ static void hello_put_features(uint64_t features, const char *name, struct json 
     json_close(json);
 }
 
-static void hello_put_node(const struct peer *peer, bool is_self, const struct dialects_known *known,
-                           struct json *json) {
+static void hello_put_node(struct dialects *dialects, const struct peer *peer, bool is_self,
+                           const struct dialects_known *known, struct json *json) {
+    char site[DIALECTS_SITE_SIZE_MAX];
     char address[ADDRESS_TEXT_SIZE_MAX];
     char key[IDENTITY_TEXT_SIZE];
     char text[DIALECTS_TEXT_SIZE_MAX];
@@ -121,6 +122,7 @@ static void hello_put_node(const struct peer *peer, bool is_self, const struct d
     json_text(json, "key", identity_key_format(peer->key, key));
     json_bool(json, "self", is_self);
     json_text(json, "text", dialects_describe(known, text));
+    json_text(json, "site", dialects_site(dialects, peer, is_self, site));
     if (known->is_known) {
         json_text(json, "program", known->is_said ? known->dialect.program : NULL);
         JSON_COUNTS(json, {"protocol_lowest", known->dialect.lowest},
@@ -151,7 +153,7 @@ void transport_put_nodes(struct transport *transport, struct json *json) {
     uint64_t features = self.dialect.features;
     json_open_list(json, "nodes");
     shown[count++] = transport->self;
-    hello_put_node(&transport->self, true, &self, json);
+    hello_put_node(dialects, &transport->self, true, &self, json);
     uint32_t known_count = transport->ring != NULL ? ring_known_count(transport->ring) : 0;
     for (uint32_t i = 0; i < known_count && count < NODES_MAX; i++) {
         struct ring_known known = ring_known_at(transport->ring, i);
@@ -162,7 +164,7 @@ void transport_put_nodes(struct transport *transport, struct json *json) {
         struct dialects_known spoken = dialects_find(dialects, peer);
         features &= spoken.version > 0 ? spoken.dialect.features : 0;
         shown[count++] = *peer;
-        hello_put_node(peer, false, &spoken, json);
+        hello_put_node(dialects, peer, false, &spoken, json);
     }
     json_close(json);
     hello_put_features(features, "understood_by_all", json);

@@ -162,6 +162,30 @@ bool dialects_all_have(struct dialects *dialects, const struct peer *peers, size
     return true;
 }
 
+/* ---- sites ---- */
+
+/* Names have no slash. */
+static void dialects_format_network(const struct address *address, char out[DIALECTS_SITE_SIZE_MAX]) {
+    const uint8_t *ip = address->ip;
+    if (address_is_ipv4(address)) {
+        snprintf(out, DIALECTS_SITE_SIZE_MAX, "%u.%u.0.0/16", ip[12], ip[13]);
+    } else {
+        snprintf(out, DIALECTS_SITE_SIZE_MAX, "%x:%x:%x::/48", ip[0] << 8 | ip[1], ip[2] << 8 | ip[3],
+                 ip[4] << 8 | ip[5]);
+    }
+}
+
+const char *dialects_site(struct dialects *dialects, const struct peer *peer, bool is_self,
+                          char out[DIALECTS_SITE_SIZE_MAX]) {
+    struct dialect dialect = is_self ? dialects->own : dialects_find(dialects, peer).dialect;
+    if (dialect.site[0] != '\0') {
+        snprintf(out, DIALECTS_SITE_SIZE_MAX, "%s", dialect.site);
+    } else {
+        dialects_format_network(&peer->address, out);
+    }
+    return out;
+}
+
 /* ---- saying ---- */
 
 bool dialects_take_turn(struct dialects *dialects, const struct peer *peer) {

@@ -19,7 +19,7 @@
 
 struct dialects;
 
-enum { DIALECTS_MAX = 20000, DIALECTS_TEXT_SIZE_MAX = 160 };
+enum { DIALECTS_MAX = 20000, DIALECTS_TEXT_SIZE_MAX = 160, DIALECTS_SITE_SIZE_MAX = 48 };
 
 enum dialects_verdict {
     DIALECTS_SPEAK,
@@ -56,6 +56,11 @@ struct dialects_known dialects_find(struct dialects *dialects, const struct peer
 bool dialects_has(struct dialects *dialects, const struct peer *peer, enum dialect_feature feature);
 bool dialects_all_have(struct dialects *dialects, const struct peer *peers, size_t peers_count,
                        enum dialect_feature feature);
+
+/* At which site it stands: the name that it says, else its network, "192.0.0.0/16" or "2001:db8::/48". self:
+ * this node. Returns out. */
+const char *dialects_site(struct dialects *dialects, const struct peer *peer, bool is_self,
+                          char out[DIALECTS_SITE_SIZE_MAX]);
 
 /*
  * Should this node be told now what we speak? True at the first time; if it does not say in turn what it

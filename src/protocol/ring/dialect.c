@@ -2,7 +2,7 @@
 
 #include "base/wire.h"
 
-enum { WANTS_ANSWER = 1 };
+enum { WANTS_ANSWER = 1, TAG_SITE = 1 };
 
 const struct dialect dialect_of_program = {
     .lowest = DIALECT_VERSION_LOWEST,
@@ -20,6 +20,7 @@ const char *dialect_feature_name(unsigned feature) {
         [DIALECT_CAPTURES] = "captures",
         [DIALECT_DELETIONS] = "deletions",
         [DIALECT_KEEPS_LATER] = "keeps-later",
+        [DIALECT_SITES] = "sites",
     };
     return feature < DIALECT_FEATURES_COUNT ? names[feature] : NULL;
 }
@@ -39,19 +40,35 @@ struct bytes dialect_write_hello(const struct dialect *dialect, bool wants_answe
     wire_write_u16(&writer, dialect->highest);
     wire_write_u64(&writer, dialect->features);
     wire_write_string(&writer, bytes_of_string(dialect->program));
+    if (dialect->site[0] != '\0') {
+        wire_write_u8(&writer, TAG_SITE);
+        wire_write_string(&writer, bytes_of_string(dialect->site));
+    }
     return wire_writer_bytes(&writer);
 }
 
 /* It is printed on terminals and pages of others. */
-static bool dialect_program_is_valid(struct bytes program) {
-    for (size_t i = 0; i < program.size; i++) {
-        uint8_t byte = program.data[i];
+static bool dialect_is_word(struct bytes word) {
+    for (size_t i = 0; i < word.size; i++) {
+        uint8_t byte = word.data[i];
         bool is_mark = byte == '.' || byte == '-' || byte == '+' || byte == '~' || byte == '_';
         if (!byte_is_alnum(byte) && !is_mark) {
             return false;
         }
     }
     return true;
+}
+
+bool dialect_site_is_valid(struct bytes name) {
+    return name.size > 0 && name.size <= DIALECT_SITE_SIZE_MAX && dialect_is_word(name);
+}
+
+static void dialect_take_site(struct wire_reader *reader, struct bytes name, struct dialect *dialect) {
+    bool is_valid = dialect_site_is_valid(name) && dialect->site[0] == '\0';
+    wire_read_check(reader, is_valid, "no name of a site");
+    if (is_valid) {
+        memcpy(dialect->site, name.data, name.size);
+    }
 }
 
 enum err dialect_read_hello(struct bytes input, struct dialect *ret_dialect, bool *ret_wants_answer,
@@ -68,13 +85,16 @@ enum err dialect_read_hello(struct bytes input, struct dialect *ret_dialect, boo
     wire_read_check(&reader, dialect.lowest > 0 && dialect.lowest <= dialect.highest, "no range of versions");
     dialect.features = wire_read_u64(&reader);
     struct bytes program = wire_read_string(&reader, DIALECT_PROGRAM_SIZE_MAX);
-    wire_read_check(&reader, dialect_program_is_valid(program), "no version of a program");
+    wire_read_check(&reader, dialect_is_word(program), "no version of a program");
     if (program.size > 0) {
         memcpy(dialect.program, program.data, program.size);
     }
-    while (wire_reader_left(&reader) > 0) { /* fields of later programs */
-        (void)wire_read_u8(&reader);
-        (void)wire_read_string(&reader, DIALECT_FIELD_SIZE_MAX);
+    while (wire_reader_left(&reader) > 0) {
+        uint8_t tag = wire_read_u8(&reader);
+        struct bytes value = wire_read_string(&reader, DIALECT_FIELD_SIZE_MAX);
+        if (tag == TAG_SITE && reader.err == ERR_OK) { /* others are of later programs */
+            dialect_take_site(&reader, value, &dialect);
+        }
     }
     enum err err = wire_reader_finish(&reader, detail);
     if (err == ERR_OK) {

@@ -28,6 +28,7 @@ enum {
 
 enum {
     DIALECT_PROGRAM_SIZE_MAX = 32,
+    DIALECT_SITE_SIZE_MAX = 32,
     DIALECT_FIELD_SIZE_MAX = 255,
     DIALECT_HELLO_SIZE_MAX = 512, /* of one that is read, with fields of later programs */
 };
@@ -38,6 +39,7 @@ enum dialect_feature {
     DIALECT_DELETIONS,   /* decrees of kind 3 */
     DIALECT_KEEPS_LATER, /* passes on what it cannot read: signatures, decrees and charters of later programs
                           */
+    DIALECT_SITES, /* chooses holders so that not all copies are at one site, if all members have this */
     DIALECT_FEATURES_COUNT,
 };
 
@@ -46,6 +48,7 @@ struct dialect {
     uint16_t highest;
     uint64_t features;                          /* bits of enum dialect_feature, and others */
     char program[DIALECT_PROGRAM_SIZE_MAX + 1]; /* its version, for people: letters, digits, . - + ~ _ */
+    char site[DIALECT_SITE_SIZE_MAX + 1];       /* where it stands, likewise; empty: its network */
 };
 
 /* What this program speaks; its version is the caller's to add. */
@@ -53,6 +56,9 @@ extern const struct dialect dialect_of_program;
 
 /* What a node speaks that says nothing of it. */
 extern const struct dialect dialect_of_silence;
+
+/* What a site may be called: 1 to 32 letters, digits, . - + ~ _ */
+bool dialect_site_is_valid(struct bytes name);
 
 /* "deletions"; NULL: a feature that this program does not know. */
 const char *dialect_feature_name(unsigned feature);

@@ -2,7 +2,8 @@
 
 #include "base/value.h"
 
-const char *const ring_text_names[] = {"copies", "repair", "checks", "links", "hosts", "bytes", "decrees"};
+const char *const ring_text_names[] = {"copies", "repair", "checks",  "links",
+                                       "hosts",  "bytes",  "decrees", "sites"};
 
 /* Estimates have no tenths. */
 static void put_seconds(struct buf *out, uint64_t seconds) {
@@ -281,6 +282,32 @@ static void put_decrees(struct buf *out, const struct ring_view *ring) {
     }
 }
 
+/* "2 sites: hall (2 nodes) has copies of 40, cellar (1 node) of 38 of the 40 captures that …". */
+static void put_sites(struct buf *out, const struct ring_view *ring) {
+    if (ring->sites_count == 0) {
+        return;
+    }
+    put_things(out, ring->sites_count, "site");
+    for (size_t i = 0; i < ring->sites_count; i++) {
+        const struct ring_view_site *site = &ring->sites[i];
+        buf_put_format(out, "%s%s (", i == 0 ? ": " : ", ", site->name);
+        put_things(out, site->nodes_count, "node");
+        buf_put_string(out, i == 0 ? ") has copies of " : ") of ");
+        value_put_count(out, site->captures_count);
+    }
+    buf_put_string(out, " of the ");
+    put_things(out, ring->sites_captures_count, "capture");
+    buf_put_string(out, " that this node looks after");
+    if (ring->sites_count > 1 && ring->sites_alone_count > 0) {
+        buf_put_string(out, "; ");
+        value_put_count(out, ring->sites_alone_count);
+        buf_put_string(out, " not known to have copies at two sites");
+    }
+    if (ring->sites_count > 1 && !ring->sites_are_used) {
+        buf_put_format(out, "; holders are not chosen by sites: %s", ring->sites_why_not);
+    }
+}
+
 void ring_text_put(enum ring_text which, const struct ring_view *ring, struct buf *out) {
     static void (*const puts[])(struct buf * out,
                                 const struct ring_view *ring) = {[RING_TEXT_COPIES] = ring_text_put_copies,
@@ -289,7 +316,8 @@ void ring_text_put(enum ring_text which, const struct ring_view *ring, struct bu
                                                                  [RING_TEXT_LINKS] = ring_text_put_links,
                                                                  [RING_TEXT_HOSTS] = put_hosts,
                                                                  [RING_TEXT_BYTES] = put_bytes,
-                                                                 [RING_TEXT_DECREES] = put_decrees};
+                                                                 [RING_TEXT_DECREES] = put_decrees,
+                                                                 [RING_TEXT_SITES] = put_sites};
     bool needs_begin = which == RING_TEXT_LINKS || which == RING_TEXT_HOSTS;
     if (ring->is_begun || !needs_begin) {
         puts[which](out, ring);

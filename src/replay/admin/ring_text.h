@@ -18,6 +18,7 @@ enum ring_text {
     RING_TEXT_HOSTS,
     RING_TEXT_BYTES,
     RING_TEXT_DECREES,
+    RING_TEXT_SITES,
     RING_TEXT_COUNT
 };
 

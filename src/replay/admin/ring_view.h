@@ -116,6 +116,13 @@ struct ring_view_copies {
     size_t arcs_count;
 };
 
+/* Where nodes stand. */
+struct ring_view_site {
+    const char *name;
+    uint64_t nodes_count;
+    uint64_t captures_count; /* of the arcs that are this node's own: with a copy there */
+};
+
 struct ring_view {
     const char *text; /* NULL: this node is in no ring */
     uint32_t replicas;
@@ -134,6 +141,13 @@ struct ring_view {
     uint64_t links_malformed_count;
     uint64_t links_flood_count;
     struct ring_view_leases leases;
+
+    const struct ring_view_site *sites;
+    size_t sites_count;
+    bool sites_are_used;           /* holders are chosen by them */
+    const char *sites_why_not;     /* "" if there is but one; NULL: they are not known yet */
+    uint64_t sites_captures_count; /* of the arcs that are this node's own */
+    uint64_t sites_alone_count;    /* of them, known to have copies at one site only */
 };
 
 #endif
