@@ -245,6 +245,7 @@ static enum err start_crawl(struct node *node, struct err_detail *detail) {
         .allows_private_shared = config->settings->crawl_allow_private_ring,
         .user_agent = settings_text(config->settings->crawl_user_agent),
         .connections_max = (size_t)config->settings->crawl_connections,
+        .frontier_memory_max = config->settings->crawl_frontier_memory,
         .nameservers = settings_text(config->settings->crawl_nameservers),
         .parsers = config->parsers,
         .clock = config->clock,

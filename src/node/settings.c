@@ -85,6 +85,8 @@ static const struct config_key settings_keys[] = {
     SETTING("search.enabled", SWITCH, search_enabled, "yes"),
     SETTING("crawl.user_agent", TEXT, crawl_user_agent, NULL),
     SETTING("crawl.connections", NUMBER, crawl_connections, "200", .min = 1, .max = 10000),
+    SETTING("crawl.frontier_memory", SIZE, crawl_frontier_memory, "2 GiB", .min = 1 << 20,
+            .max = UINT64_C(1) << 50),
     SETTING("crawl.allow_private", SWITCH, crawl_allow_private, "no"),
     SETTING("crawl.allow_private_ring", SWITCH, crawl_allow_private_ring, "no"),
     SETTING("crawl.nameservers", TEXT, crawl_nameservers, NULL),

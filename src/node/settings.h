@@ -66,6 +66,7 @@ struct settings {
     uint64_t crawl_connections;
     bool crawl_allow_private;
     bool crawl_allow_private_ring;
+    uint64_t crawl_frontier_memory;
     struct bytes crawl_nameservers;
     struct bytes retired; /* what is not a setting any more */
 };

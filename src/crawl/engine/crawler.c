@@ -639,6 +639,7 @@ enum err crawler_add(struct crawler *crawler, struct campaign *campaign, struct 
         .wake = wake_frontier,
         .ready = on_ready,
         .gone = on_gone,
+        .seen_size_max = crawler->config.frontier_memory_max,
         .context = campaign,
     };
     crawler_set_route(crawler, campaign, &config);

@@ -39,7 +39,8 @@ struct crawler_config {
     size_t transfers_max;       /* (200) at once, over all hosts */
     size_t workers_count;       /* (one per processor) */
     bool gives_way;             /* its workers run when other threads do not: in a node that is also read */
-    uint64_t memory_max;        /* (64 MiB) of bodies that wait for the disk */
+    uint64_t frontier_memory_max;    /* (none) for the fingerprints of known URLs, of each job */
+    uint64_t memory_max;             /* (64 MiB) of bodies that wait for the disk */
     const struct permits *permits;   /* (every host may be asked) lend the hosts of shared jobs */
     const struct route *route;       /* (everything is ours) of jobs that a ring shares */
     const struct identity *identity; /* (nobody) signs what is stored */

@@ -74,7 +74,8 @@ static void cut_traps(struct crawler *crawler, struct trip *trip) {
         unsigned pages = scope_depth_pages(link->depth);
         campaign_route(campaign, link);
         /* What is not known here comes again and again, and would be counted as often. */
-        bool is_counted = link->verdict != ROUTE_AWAY && bytes_equal(link->host, trip->host->name);
+        bool is_counted = link->verdict != ROUTE_AWAY && !frontier_is_full(campaign->frontier) &&
+                          bytes_equal(link->host, trip->host->name);
         struct trap_host *host = is_counted ? host_trap(trip->host) : NULL;
         enum trap_reason reason = host != NULL ? trap_check(&trap_defaults, host, url, pages, now_us)
                                                : trap_check_url(&trap_defaults, url, pages, now_us);

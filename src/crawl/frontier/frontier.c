@@ -172,23 +172,16 @@ static void frontier_add_waiting(struct frontier *frontier, const struct frontie
     frontier_lane_offer(frontier, place->host, link->host, position, &waiting);
 }
 
-/* Known from now on, and waiting or elsewhere. With the lock, and room in the batch. */
-static enum err frontier_add_link(struct frontier *frontier, const struct frontier_link *link,
-                                  uint64_t fingerprint, size_t *added_count) {
-    bool is_known = seen_has(&frontier->seen, fingerprint);
-    if (link->is_outgoing) {
-        frontier_outgoing_put(frontier, link, fingerprint, is_known);
-    }
-    if (is_known || link->verdict == ROUTE_AWAY) {
-        return ERR_OK;
-    }
+enum err frontier_add_known(struct frontier *frontier, const struct frontier_link *link,
+                            uint64_t fingerprint) {
     struct frontier_position place = {
         .priority = link->priority,
         .depth = link->depth,
         .sequence = frontier->meta.sequence,
     };
+    bool is_seen = !frontier_is_full(frontier);
     enum err err = frontier_host_of(frontier, link, &place.host);
-    if (err == ERR_OK) {
+    if (err == ERR_OK && is_seen) {
         err = seen_put(&frontier->seen, fingerprint);
     }
     if (err != ERR_OK) {
@@ -197,6 +190,7 @@ static enum err frontier_add_link(struct frontier *frontier, const struct fronti
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     uint8_t value[FRONTIER_CODE_SMALL_SIZE_MAX];
     struct frontier_host *host = frontier_hosts_at(&frontier->hosts, place.host);
+    frontier->unseen_count += is_seen ? 0 : 1;
     frontier->meta.sequence++;
     host->known_count++;
     frontier_hosts_domain_at(&frontier->hosts, host->domain)->known_count++;
@@ -207,8 +201,28 @@ static enum err frontier_add_link(struct frontier *frontier, const struct fronti
     } else {
         frontier_add_waiting(frontier, &place, link);
     }
-    *added_count += 1;
     return ERR_OK;
+}
+
+/* With the lock, and room in the batch. */
+static enum err frontier_add_link(struct frontier *frontier, const struct frontier_link *link,
+                                  uint64_t fingerprint, size_t *added_count) {
+    bool is_known = seen_has(&frontier->seen, fingerprint);
+    if (link->is_outgoing) {
+        frontier_outgoing_put(frontier, link, fingerprint, is_known);
+    }
+    if (is_known || link->verdict == ROUTE_AWAY) {
+        return ERR_OK;
+    }
+    if (frontier_is_full(frontier) || frontier->unseen_count > 0) { /* the disk knows whether it is new */
+        frontier_later_put(frontier, link, fingerprint);
+        *added_count += 1;
+        return ERR_OK;
+    }
+    uint64_t sequence = frontier->meta.sequence;
+    enum err err = frontier_add_known(frontier, link, fingerprint);
+    *added_count += frontier->meta.sequence > sequence ? 1 : 0; /* else it is over budget */
+    return err;
 }
 
 static bool frontier_is_fit(const struct frontier_link *link) {
@@ -220,8 +234,7 @@ static bool frontier_is_fit(const struct frontier_link *link) {
  * Room for all that these links, and the outcome of the URL that had them, write: a change that was forgotten
  * would leave the frontier contradicting itself. With the lock.
  */
-static enum err frontier_make_room(struct frontier *frontier, const struct frontier_link *links,
-                                   size_t count) {
+enum err frontier_make_room(struct frontier *frontier, const struct frontier_link *links, size_t count) {
     enum { CHANGES_EACH = 5 }; /* host, known, waiting or record, outgoing; of an outcome fewer */
     size_t size = CHANGES_EACH * (size_t)(FRONTIER_CODE_KEY_SIZE_MAX + FRONTIER_CODE_RECORD_SIZE_MAX);
     for (size_t i = 0; i < count; i++) {
@@ -374,7 +387,8 @@ void frontier_finish(struct frontier *frontier, struct frontier_url *take_url,
 
 /* Nothing waits, nothing is taken; other threads may have dropped outgoing links, which is being written. */
 static bool frontier_is_over(const struct frontier *frontier) {
-    return frontier->waiting_count == 0 && frontier->taken_count == 0 && !frontier->meta.is_moving;
+    return frontier->waiting_count == 0 && frontier->taken_count == 0 && !frontier->meta.is_moving &&
+           !frontier->has_later;
 }
 
 void frontier_start_visit(struct frontier *frontier, int64_t now_us, int64_t due_before_us) {
@@ -479,6 +493,8 @@ void frontier_poll(struct frontier *frontier) {
     for (struct frontier_request *answer = request; answer != NULL; answer = answer->next) {
         if (answer->lane != NULL) {
             frontier_lane_answer(answer->lane, answer);
+        } else if (answer->is_later) {
+            frontier_later_answer(frontier, answer);
         } else {
             frontier_visit_answer(frontier, answer);
         }
@@ -487,6 +503,7 @@ void frontier_poll(struct frontier *frontier) {
     frontier_lane_fill(frontier);
     frontier_lane_notify(frontier);
     frontier_visit_go_on(frontier);
+    frontier_later_go_on(frontier);
     if (frontier->has_stalled) {
         frontier_ask_for_poll(frontier);
     }
@@ -510,7 +527,7 @@ void frontier_stat(const struct frontier *frontier, struct frontier_stat *ret_st
                              (frontier->sent != NULL ? FRONTIER_SENT_COUNT * sizeof *frontier->sent : 0);
     pthread_mutex_unlock(&shared->lock);
     const struct frontier_meta *meta = &frontier->meta;
-    uint64_t known_count = frontier->seen.count;
+    uint64_t known_count = frontier->seen.count + frontier->unseen_count;
     bool has_more = meta->is_moving && known_count > meta->moved_count;
     *ret_stat = (struct frontier_stat){
         .known_count = known_count,

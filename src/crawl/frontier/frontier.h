@@ -45,6 +45,7 @@ struct frontier_config {
     int64_t now_us;              /* when the first visit of a new one begins */
     uint32_t host_urls_max;      /* budget: URLs known per host (0: no limit) */
     uint32_t domain_urls_max;    /* and per registrable domain (0: no limit) */
+    uint64_t seen_size_max;      /* memory for fingerprints (0: no limit); above it, see frontier_is_full() */
     size_t window_max;           /* URLs of a lane in memory (0: 16 to 256, by the number of lanes) */
     void (*wake)(void *context); /* any thread, also in calls of the owner: call frontier_poll() soon */
     /*
@@ -184,6 +185,12 @@ bool frontier_is_behind(const struct frontier *frontier);
 /* The disk alone: links of other nodes are taken while ours cannot be sent, or two would wait for each other.
  */
 bool frontier_is_disk_behind(const struct frontier *frontier);
+
+/*
+ * Are there more known URLs than fingerprints fit into memory? Then links wait on the disk until it has been
+ * looked up there which of them are new, and frontier_knows() does not know all that are known.
+ */
+bool frontier_is_full(const struct frontier *frontier);
 
 /* Nothing waits, nothing is taken, all is written. */
 bool frontier_is_empty(const struct frontier *frontier);

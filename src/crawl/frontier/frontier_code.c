@@ -295,6 +295,34 @@ enum err frontier_code_read_host(struct bytes value, uint64_t *ret_domain, struc
     return ERR_OK;
 }
 
+struct bytes frontier_code_later(uint8_t out[FRONTIER_CODE_RECORD_SIZE_MAX], enum frontier_priority priority,
+                                 const struct frontier_waiting *waiting) {
+    struct wire_writer writer;
+    wire_writer_init(&writer, out, FRONTIER_CODE_RECORD_SIZE_MAX);
+    wire_write_bool(&writer, waiting->is_doubtful);
+    wire_write_u8(&writer, (uint8_t)priority);
+    wire_write_varint(&writer, waiting->depth);
+    wire_write_bytes(&writer, waiting->url);
+    return wire_writer_bytes(&writer);
+}
+
+enum err frontier_code_read_later(struct bytes value, enum frontier_priority *ret_priority,
+                                  struct frontier_waiting *ret_waiting) {
+    struct wire_reader reader;
+    struct frontier_waiting waiting = {0};
+    wire_reader_init(&reader, value);
+    waiting.is_doubtful = wire_read_bool(&reader);
+    enum frontier_priority priority = (enum frontier_priority)wire_read_u8_max(&reader, FRONTIER_GUESS);
+    waiting.depth = (uint16_t)wire_read_varint(&reader, UINT16_MAX);
+    waiting.url = wire_read_bytes(&reader, wire_reader_left(&reader));
+    if (code_finish(&reader) != ERR_OK || waiting.url.size == 0 || waiting.url.size > FRONTIER_URL_SIZE_MAX) {
+        return ERR_CORRUPT;
+    }
+    *ret_priority = priority;
+    *ret_waiting = waiting;
+    return ERR_OK;
+}
+
 struct bytes frontier_code_outgoing_key(uint8_t out[FRONTIER_CODE_OUTGOING_KEY_SIZE_MAX],
                                         const uint8_t place[ROUTE_POSITION_SIZE], struct bytes url) {
     ASSERT(url.size <= FRONTIER_URL_SIZE_MAX);

@@ -5,13 +5,12 @@
  *      c host:u32                             waiting:varint of this host and of those that follow it
  *      h host:u32                             domain:u64 name
  *      k fingerprint:u64                      host:varint priority:u8 depth:varint sequence:varint
- *      m name                                 see frontier_meta below
- *      n name                                 a note of the owner
- *      o place[16] url                        priority:u8 depth:varint: an outgoing link
- *      q host:u32 position:u64                flags:u8 [retry] [history] url
- *      t host:u32                             what the owner keeps with the host
- *      u fingerprint:u64                      flags:u8 state:u8 reason:u8 host:varint priority:u8
- * depth:varint sequence:varint visit:varint due:signed [retry] [history] url
+ *      l fingerprint:u64                      doubtful:u8 priority:u8 depth:varint url: a link that came
+ * later m name                                 see frontier_meta below n name a note of the owner o place[16]
+ * url                        priority:u8 depth:varint: an outgoing link q host:u32 position:u64 flags:u8
+ * [retry] [history] url t host:u32                             what the owner keeps with the host u
+ * fingerprint:u64                      flags:u8 state:u8 reason:u8 host:varint priority:u8 depth:varint
+ * sequence:varint visit:varint due:signed [retry] [history] url
  *
  *      position   [ priority:2 | depth:16 | sequence:46 ]
  *      retry      tries:varint depth:varint sequence:varint        in q: where it came from
@@ -116,6 +115,12 @@ struct bytes frontier_code_count(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX], uint
 struct bytes frontier_code_place(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX],
                                  const struct frontier_position *place);
 struct bytes frontier_code_meta(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX], const struct frontier_meta *meta);
+
+/* A link that waits to be looked up; of waiting, URL, depth and doubt count. */
+struct bytes frontier_code_later(uint8_t out[FRONTIER_CODE_RECORD_SIZE_MAX], enum frontier_priority priority,
+                                 const struct frontier_waiting *waiting);
+enum err frontier_code_read_later(struct bytes value, enum frontier_priority *ret_priority,
+                                  struct frontier_waiting *ret_waiting) MUST_CHECK;
 
 /* What is too long for out has been refused before: see the limits of frontier.h. */
 struct bytes frontier_code_waiting(uint8_t out[FRONTIER_CODE_RECORD_SIZE_MAX],

@@ -126,6 +126,10 @@ static enum err load_known(struct frontier *frontier, struct bytes key, struct b
     struct frontier_host *host = frontier_hosts_at(&frontier->hosts, place.host);
     host->known_count++;
     frontier_hosts_domain_at(&frontier->hosts, host->domain)->known_count++;
+    if (frontier_is_full(frontier)) {
+        frontier->unseen_count++;
+        return ERR_OK;
+    }
     return seen_put(&frontier->seen, fingerprint);
 }
 
@@ -208,6 +212,9 @@ enum err frontier_load(struct frontier *frontier, struct err_detail *detail) {
         if (frontier_hosts_at(&frontier->hosts, i)->waiting_count > 0) {
             frontier_hosts_line_up(&frontier->hosts, i);
         }
+    }
+    if (err == ERR_OK) {
+        frontier->has_later = frontier_later_load(frontier, &err);
     }
     /* From here on, until the frontier is closed in order, what waits may have been fetched. */
     return err == ERR_OK ? load_put_now(frontier, "clean", BYTES("\0"), detail) : err;

@@ -186,20 +186,40 @@ bool frontier_queue_read_lane(struct frontier *frontier, struct frontier_lane *l
     return true;
 }
 
-bool frontier_queue_read_visit(struct frontier *frontier, size_t count_max) {
+/* Of known URLs, or of links that came later. */
+static struct frontier_request *queue_new_moves(size_t count_max) {
     struct frontier_request *request = queue_new_request(count_max);
     if (request == NULL) {
-        return false;
+        return NULL;
     }
     request->moves = calloc(count_max, sizeof *request->moves);
     if (request->moves == NULL) {
         frontier_request_free(request);
+        return NULL;
+    }
+    return request;
+}
+
+bool frontier_queue_read_visit(struct frontier *frontier, size_t count_max) {
+    struct frontier_request *request = queue_new_moves(count_max);
+    if (request == NULL) {
         return false;
     }
     request->from = frontier->meta.moved_below;
     request->visit = frontier->meta.visit;
     request->due_before_us = frontier->meta.due_before_us;
     request->is_recall = frontier->meta.is_recalling;
+    queue_ask(frontier, request, true);
+    return true;
+}
+
+bool frontier_queue_read_later(struct frontier *frontier, uint64_t from, size_t count_max) {
+    struct frontier_request *request = queue_new_moves(count_max);
+    if (request == NULL) {
+        return false;
+    }
+    request->is_later = true;
+    request->from = from;
     queue_ask(frontier, request, true);
     return true;
 }

@@ -237,8 +237,9 @@ static enum err read_visit(struct frontier *frontier, struct frontier_request *r
 
 enum err frontier_read(struct frontier *frontier, struct frontier_request *request,
                        struct err_detail *detail) {
-    enum err err =
-        request->lane != NULL ? read_lane(frontier, request, detail) : read_visit(frontier, request, detail);
+    enum err err = request->lane != NULL ? read_lane(frontier, request, detail)
+                   : request->is_later   ? frontier_later_read(frontier, request, detail)
+                                         : read_visit(frontier, request, detail);
     if (err == ERR_OK) {
         return ERR_OK;
     }

@@ -136,6 +136,7 @@ struct frontier_lane {
 struct frontier_move {
     uint32_t host;
     bool is_elsewhere;
+    bool is_known; /* of a link that came later */
     uint8_t place[ROUTE_POSITION_SIZE];
 };
 
@@ -154,6 +155,7 @@ struct frontier_request {
     uint32_t visit;
     int64_t due_before_us;
     bool is_recall; /* some may wait already, some may have been stored by others */
+    bool is_later;  /* links that did not fit into memory, instead */
     /* the answer */
     struct bytes name; /* taken by the lane */
     struct bytes kept; /* likewise */
@@ -189,8 +191,14 @@ struct frontier {
     bool has_stalled;    /* memory was missing: lanes must be looked at */
     bool is_move_asked;  /* known URLs are being read for the visit */
     bool is_move_stale;  /* what is being read is of no use: it begins again */
-    bool has_outgoing;   /* new ones, of which the owner was not told */
-    uint64_t *sent;      /* fingerprints of outgoing links, by their last bits; NULL: none yet */
+    bool has_later;      /* links on disk for which there is no room among the fingerprints */
+    bool is_later_asked; /* some of them are being read */
+    uint64_t later_from; /* the fingerprint from which on */
+    uint64_t later_put_count;
+    uint64_t later_asked_count; /* of those that were put, when they were asked for */
+    uint64_t unseen_count;      /* known URLs whose fingerprints are on the disk alone */
+    bool has_outgoing;          /* new ones, of which the owner was not told */
+    uint64_t *sent;             /* fingerprints of outgoing links, by their last bits; NULL: none yet */
     uint64_t outgoing_lost_count;
     struct url url; /* work space */
     uint8_t value[FRONTIER_CODE_RECORD_SIZE_MAX];
@@ -219,6 +227,22 @@ struct frontier {
 /* ---- frontier.c ---- */
 
 extern const struct kv_options frontier_kv_options;
+
+/* With the lock, and frontier_make_room(): known from now on, and waiting or elsewhere. */
+enum err frontier_add_known(struct frontier *frontier, const struct frontier_link *link,
+                            uint64_t fingerprint) MUST_CHECK;
+enum err frontier_make_room(struct frontier *frontier, const struct frontier_link *links,
+                            size_t count) MUST_CHECK;
+
+/* ---- frontier_later.c ---- */
+
+void frontier_later_put(struct frontier *frontier, const struct frontier_link *link,
+                        uint64_t fingerprint); /* with the lock */
+bool frontier_later_load(struct frontier *frontier, enum err *ret_err);
+void frontier_later_go_on(struct frontier *frontier);
+void frontier_later_answer(struct frontier *frontier, struct frontier_request *request);
+enum err frontier_later_read(struct frontier *frontier, struct frontier_request *request,
+                             struct err_detail *detail) MUST_CHECK; /* the thread's */
 
 /* ---- frontier_lane.c: items ---- */
 
@@ -283,6 +307,7 @@ void frontier_count_waiting(struct frontier *frontier, uint32_t host, int64_t ch
 /* Ask for reads. Without the lock. False without memory. */
 bool frontier_queue_read_lane(struct frontier *frontier, struct frontier_lane *lane, size_t count_max);
 bool frontier_queue_read_visit(struct frontier *frontier, size_t count_max);
+bool frontier_queue_read_later(struct frontier *frontier, uint64_t from, size_t count_max);
 
 /* Somebody waits for what was asked for. */
 void frontier_queue_hurry(struct frontier *frontier);

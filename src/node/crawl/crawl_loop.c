@@ -194,6 +194,7 @@ static enum err open_jobs(struct crawl_loop *crawl_loop, struct err_detail *deta
                 .clock = config->clock,
                 .nameserver = config->nameservers,
                 .transfers_max = config->connections_max,
+                .frontier_memory_max = config->frontier_memory_max,
                 .gives_way = true,
                 .route = config->route,
                 .permits = config->permits,

@@ -19,11 +19,12 @@ struct crawl_loop;
 struct crawl_loop_config {
     const char *directory; /* of the data; jobs are in its folder "jobs" */
     struct instance *instance;
-    bool allows_private;        /* for this node's own jobs */
-    bool allows_private_shared; /* for jobs that a ring shares */
-    const char *user_agent;     /* (that of crawl/fetch/fetch.h) */
-    size_t connections_max;     /* (200) */
-    const char *nameservers;    /* (those of the system) */
+    bool allows_private;          /* for this node's own jobs */
+    bool allows_private_shared;   /* for jobs that a ring shares */
+    const char *user_agent;       /* (that of crawl/fetch/fetch.h) */
+    size_t connections_max;       /* (200) */
+    uint64_t frontier_memory_max; /* (none) as struct crawler_config has it */
+    const char *nameservers;      /* (those of the system) */
     const struct clock *clock;
     void (*tell)(void *context, const char *name, const char *sentence); /* of a job; from the thread */
     void (*changed)(void *context); /* a job has begun or ended, and the copy says so; likewise */
