@@ -16,7 +16,7 @@ static void feed_arc(struct bytes message, struct buf *out) {
     struct ring_id to;
     struct bytes rest;
     if (copies_read_arc(message, &from, &to, &rest, NULL) == ERR_OK) {
-        put_arc(out, from, to);
+        buf_put_copies_arc(out, from, to);
         buf_put(out, rest);
         ASSERT(bytes_equal(buf_bytes(out), message));
     }
@@ -30,7 +30,7 @@ static void feed_keys(struct bytes message, struct buf *out) {
         for (size_t i = 0; i < read.count; i++) {
             keys[i] = copies_keys_at(&read, i);
         }
-        put_keys(out, keys, read.count);
+        buf_put_copies_keys(out, keys, read.count);
         ASSERT(bytes_equal(buf_bytes(out), message));
     }
 }
@@ -38,7 +38,7 @@ static void feed_keys(struct bytes message, struct buf *out) {
 static void feed_bits(struct bytes message, size_t count, unsigned width, struct buf *out) {
     uint8_t values[UINT8_MAX];
     if (copies_read_bits(message, count, width, values, NULL) == ERR_OK) {
-        put_bits(out, values, count, width);
+        buf_put_copies_bits(out, values, count, width);
         ASSERT(bytes_equal(buf_bytes(out), message));
     }
 }
@@ -47,7 +47,7 @@ static void feed_challenge(struct bytes message, struct buf *out) {
     struct copies_challenge challenge;
     if (copies_read_challenge(message, &challenge, NULL) == ERR_OK) {
         ASSERT(challenge.size <= COPIES_PROVE_SIZE_MAX);
-        put_challenge(out, &challenge);
+        buf_put_copies_challenge(out, &challenge);
         ASSERT(bytes_equal(buf_bytes(out), message));
     }
 }

@@ -35,7 +35,7 @@ static void put_keys(struct peerfuzz *fuzz, struct buf *out) {
     for (size_t i = 0; i < count; i++) {
         keys[i] = some_key(fuzz, &surt);
     }
-    put_keys(out, keys, count);
+    buf_put_copies_keys(out, keys, count);
 }
 
 /* Ranges of an arc, of which some are sums and some are lists. */
@@ -48,7 +48,7 @@ static void put_comparison(struct peerfuzz *fuzz, struct buf *out) {
     struct ringkey last = some_key(fuzz, &surt);
     memcpy(arc.from, first.bytes, sizeof arc.from);
     memcpy(arc.to, last.bytes, sizeof arc.to);
-    put_arc(out, ring_id_read(arc.from), ring_id_read(arc.to));
+    buf_put_copies_arc(out, ring_id_read(arc.from), ring_id_read(arc.to));
     reconcile_writer_init(&writer, &arc, memory, sizeof memory);
     struct reconcile_position lower = reconcile_arc_start(&arc);
     struct reconcile_position end = reconcile_arc_end(&arc);
@@ -79,7 +79,7 @@ static void put_challenge(struct peerfuzz *fuzz, struct buf *out) {
                                          .offset = below(fuzz, 2) == 0 ? 0 : mutate_number(&fuzz->prng),
                                          .size = (uint32_t)below(fuzz, COPIES_PROVE_SIZE_MAX + 1)};
     prng_fill(&fuzz->prng, challenge.nonce, sizeof challenge.nonce);
-    put_challenge(out, &challenge);
+    buf_put_copies_challenge(out, &challenge);
 }
 
 static void put_capture(struct peerfuzz *fuzz, struct buf *out, bool is_hand) {

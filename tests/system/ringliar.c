@@ -128,7 +128,7 @@ static enum err say_yes(struct bytes question, struct buf *answer, unsigned widt
     enum err err = copies_read_keys(question, &keys, NULL);
     if (err == ERR_OK) {
         memset(values, yes, sizeof values);
-        put_bits(answer, values, keys.count, width);
+        buf_put_copies_bits(answer, values, keys.count, width);
     }
     return err;
 }

@@ -20,7 +20,7 @@ static void arcs_come_back(void **state) {
     struct bytes message;
     (void)state;
     buf_init(&out, MESSAGE_SIZE_MAX);
-    put_arc(&out, (struct ring_id){1, 2}, (struct ring_id){3, UINT64_MAX});
+    buf_put_copies_arc(&out, (struct ring_id){1, 2}, (struct ring_id){3, UINT64_MAX});
     buf_put_string(&out, "message");
     assert_int_equal(out.size, COPIES_COMPARE_HEAD_SIZE + 7);
     assert_int_equal(copies_read_arc(buf_bytes(&out), &from, &to, &message, NULL), ERR_OK);
@@ -45,7 +45,7 @@ static void keys_come_back(void **state) {
     }
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         buf_clear(&out);
-        put_keys(&out, keys, counts[i]);
+        buf_put_copies_keys(&out, keys, counts[i]);
         assert_int_equal(copies_read_keys(buf_bytes(&out), &read, NULL), ERR_OK);
         assert_int_equal(read.count, counts[i]);
         for (size_t j = 0; j < read.count; j++) {
@@ -68,14 +68,14 @@ static void bits_come_back(void **state) {
     struct buf out;
     (void)state;
     buf_init(&out, 16);
-    put_bits(&out, wishes, sizeof wishes, 2);
+    buf_put_copies_bits(&out, wishes, sizeof wishes, 2);
     assert_bytes_equal(buf_bytes(&out), BYTES("\x93\x02"));
     assert_int_equal(copies_read_bits(buf_bytes(&out), sizeof wishes, 2, read, NULL), ERR_OK);
     assert_memory_equal(read, wishes, sizeof wishes);
     assert_int_equal(copies_read_bits(buf_bytes(&out), 4, 2, read, NULL), ERR_INVALID);
     assert_int_equal(copies_read_bits(BYTES("\x93\x12"), sizeof wishes, 2, read, NULL), ERR_INVALID);
     buf_clear(&out);
-    put_bits(&out, flags, sizeof flags, 1);
+    buf_put_copies_bits(&out, flags, sizeof flags, 1);
     assert_bytes_equal(buf_bytes(&out), BYTES("\x39\x01"));
     assert_int_equal(copies_read_bits(buf_bytes(&out), sizeof flags, 1, read, NULL), ERR_OK);
     assert_memory_equal(read, flags, sizeof flags);
@@ -91,7 +91,7 @@ static void challenges_come_back(void **state) {
     (void)state;
     buf_init(&out, 256);
     memset(challenge.nonce, 9, sizeof challenge.nonce);
-    put_challenge(&out, &challenge);
+    buf_put_copies_challenge(&out, &challenge);
     assert_int_equal(copies_read_challenge(buf_bytes(&out), &read, NULL), ERR_OK);
     assert_memory_equal(read.nonce, challenge.nonce, sizeof read.nonce);
     assert_int_equal(ringkey_compare(&read.key, &challenge.key), 0);

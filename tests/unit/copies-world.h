@@ -231,7 +231,7 @@ static inline enum err confirm_nothing(void *context, const struct peer *from, s
     atomic_fetch_add(&node->confirms_count, 1);
     enum err err = copies_read_keys(question, &keys, detail);
     if (err == ERR_OK) {
-        put_bits(answer, no, keys.count, 1);
+        buf_put_copies_bits(answer, no, keys.count, 1);
     }
     return err;
 }
