@@ -45,6 +45,10 @@ static void put_measured(const struct plan *plan, struct json *json) {
     json_count(json, "duplicates", measure->duplicates_count);
     json_count(json, "pages_read", measure->linking_count);
     json_count(json, "links", measure->links_count);
+    json_count(json, "unchanged_visits", measure->visits_count);
+    put(json, "unchanged_visits_size", measure->visits_size);
+    put(json, "added_urls", measure->added_count);
+    put(json, "added_days", measure->added_days);
     put_kind(&measure->pages, "pages", json);
     put_kind(&measure->embeds, "embeds", json);
     json_close(json);
@@ -77,6 +81,8 @@ static void put_table(const struct capacity *capacity, struct json *json) {
 
 static void put_storage(const struct capacity *capacity, struct json *json) {
     json_open(json, "storage");
+    put(json, "unchanged_visits_day", capacity->visits_count);
+    put(json, "unchanged_visits_day_size", capacity->visits_size);
     put(json, "stored", capacity->stored_size);
     put(json, "replicated", capacity->replicated_size);
     put(json, "copies", capacity->copies);

@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@ enum {
     PAGES_READ_MAX = 256,           /* for their links */
     PAGE_SIZE_MAX = 4 << 20,        /* decoded, of such a page */
     PROGRESS_FIRST_COUNT = 1 << 17, /* below it no line is worth its while */
+    DAYS_MAX = 366 * 60,            /* since 1990 */
 };
 
 static const double DAY_US = 86400e6;
@@ -32,6 +34,9 @@ struct measuring {
     struct plan_kind *kind; /* NULL: nobody has said yet what it is */
     int64_t time_us;        /* of its last capture */
     uint8_t digest[KEY_DIGEST_SIZE];
+    uint32_t first_days[DAYS_MAX]; /* of URLs that were captured for the first time on that day */
+    size_t last_day;               /* of any capture */
+    uint64_t index_size;           /* of a capture, on average */
     /* for links */
     struct links *links;
     struct record record;
@@ -121,6 +126,37 @@ static void see_distance(struct measuring *measuring, const struct capture *capt
     }
 }
 
+static void count_day(struct measuring *measuring, const struct capture *capture, bool is_first) {
+    static const int64_t START_US = INT64_C(631152000) * 1000000; /* 1990 */
+    int64_t day = capture->time_us >= START_US ? (capture->time_us - START_US) / (int64_t)DAY_US : -1;
+    if (day < 0 || day >= DAYS_MAX) {
+        return;
+    }
+    measuring->first_days[day] += is_first ? 1 : 0;
+    measuring->last_day = (size_t)day > measuring->last_day ? (size_t)day : measuring->last_day;
+}
+
+/*
+ * What was added: URLs that were captured for the first time after the first round of visits. Some of them
+ * were there before and not found.
+ */
+static void count_added(const struct measuring *measuring, struct plan_measure *measure) {
+    double distances_count = (double)(measure->pages.distances_count + measure->embeds.distances_count);
+    double distances_days = measure->pages.distances_days + measure->embeds.distances_days;
+    size_t first = 0;
+    while (first < measuring->last_day && measuring->first_days[first] == 0) {
+        first++;
+    }
+    size_t round = distances_count > 0 ? (size_t)(distances_days / distances_count) + 1 : DAYS_MAX;
+    if (measuring->last_day < first + round) {
+        return; /* nothing was visited again, or only just */
+    }
+    for (size_t day = first + round; day <= measuring->last_day; day++) {
+        measure->added_count += measuring->first_days[day];
+    }
+    measure->added_days = (double)(measuring->last_day - first - round + 1);
+}
+
 static enum err see_capture(struct measuring *measuring, const struct capture *capture) {
     struct plan_measure *measure = measuring->measure;
     bool is_same_url = measuring->has_captures && bytes_equal(buf_bytes(&measuring->surt), capture->surt);
@@ -139,12 +175,16 @@ static enum err see_capture(struct measuring *measuring, const struct capture *c
         measure->urls_size += (double)capture->url.size;
     }
     measure->captures_count++;
+    count_day(measuring, capture, !is_same_url);
     bool is_changed = !is_same_url || memcmp(measuring->digest, capture->digest, KEY_DIGEST_SIZE) != 0;
     if (is_same_url) {
         see_distance(measuring, capture, is_changed);
     }
     if (is_changed) {
         see_contents(measuring, capture);
+    } else if (capture->flags & CAPTURE_REVISIT) {
+        measure->visits_count++;
+        measure->visits_size += (double)capture->location.length + (double)measuring->index_size;
     }
     measuring->time_us = capture->time_us;
     memcpy(measuring->digest, capture->digest, KEY_DIGEST_SIZE);
@@ -163,6 +203,20 @@ static uint64_t count_captures(struct data *data) {
         }
     }
     return count;
+}
+
+/* The part of the index that one capture has. */
+static uint64_t measure_index(struct data *data) {
+    uint64_t size = 0;
+    uint64_t count = 0;
+    for (size_t i = 0; i < instance_volumes_count(data->instance); i++) {
+        struct volume_stat stat;
+        if (instance_stat(data->session, i, &stat, NULL) == ERR_OK) {
+            size += stat.index_size;
+            count += stat.captures_count;
+        }
+    }
+    return count > 0 ? size / count : 0;
 }
 
 static enum err walk(struct measuring *measuring, struct data *data, struct progress *progress) {
@@ -191,6 +245,7 @@ static enum err measuring_init(struct measuring *measuring, struct data *data, u
         .session = instance_session_new(data->instance),
         .sizes_every = captures_count / SIZES_MAX + 1,
         .pages_every = captures_count / PAGES_READ_MAX + 1,
+        .index_size = measure_index(data),
         .links = links_new(),
         .sink.append = feed_links,
     };
@@ -214,14 +269,21 @@ static void measuring_done(struct measuring *measuring) {
 int plan_measure(struct cli *cli, const struct plan_options *options, struct data *data,
                  struct plan_measure *ret_measure) {
     uint64_t captures_count = count_captures(data);
-    struct measuring measuring;
+    struct measuring *measuring = malloc(sizeof *measuring);
     struct progress progress;
     *ret_measure = (struct plan_measure){0};
     progress_init(&progress, "measuring", STDERR_FILENO, options->quiet, cli->clock);
     progress.total_count = captures_count;
-    enum err err = measuring_init(&measuring, data, captures_count, ret_measure);
-    err = err == ERR_OK ? walk(&measuring, data, &progress) : err;
-    measuring_done(&measuring);
+    if (measuring == NULL) {
+        return cli_fail(cli, "%s", err_text(ERR_MEMORY));
+    }
+    enum err err = measuring_init(measuring, data, captures_count, ret_measure);
+    err = err == ERR_OK ? walk(measuring, data, &progress) : err;
+    if (err == ERR_OK) {
+        count_added(measuring, ret_measure);
+    }
+    measuring_done(measuring);
+    free(measuring);
     if (progress.done_count >= PROGRESS_FIRST_COUNT) {
         progress.total_count = progress.done_count;
         progress_finish(&progress);
@@ -271,6 +333,12 @@ void plan_apply(struct plan *plan) {
     set_kind(plan, &measure->embeds, CAPACITY_EMBED_SIZE, CAPACITY_EMBED_COMPRESSED, CAPACITY_EMBEDS_CHANGED);
     set(plan, CAPACITY_DUPLICATES, (double)measure->duplicates_count / (double)measure->contents_count);
     set(plan, CAPACITY_URL_SIZE, measure->urls_size / urls_count);
+    if (measure->visits_count > 0) {
+        set(plan, CAPACITY_VISIT_SIZE, measure->visits_size / (double)measure->visits_count);
+    }
+    if (measure->added_days > 0) {
+        set(plan, CAPACITY_ADDED, measure->added_count / urls_count / measure->added_days);
+    }
     if (measure->linking_count > 0) {
         set(plan, CAPACITY_LINKS, (double)measure->links_count / (double)measure->linking_count);
     }

@@ -181,6 +181,8 @@ const struct option plan_options[] = {
            "size of an answer without contents"),
     OPTION(TEXT, struct plan_options, given[CAPACITY_LINK_BYTES], "link-size", "SIZE",
            "size of a link sent between nodes, for each receiver"),
+    OPTION(TEXT, struct plan_options, given[CAPACITY_VISIT_SIZE], "visit-size", "SIZE",
+           "what a visit takes on disk that found nothing new, for each copy; 0: such are not kept"),
     OPTION(TEXT, struct plan_options, given[CAPACITY_REPLICAS], "replicas", "N",
            "copies of each object, the first included"),
     OPTION(TEXT, struct plan_options, given[CAPACITY_WITNESSES], "witnesses", "N",

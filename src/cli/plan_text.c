@@ -35,9 +35,12 @@ static void note_measure(const struct plan *plan, struct buf *out) {
     }
     if (plan->origins[CAPACITY_ADDED] == PLAN_PRESET) {
         buf_put_format(out,
-                       "How many objects are added each day (--added) is not measured: an archive cannot "
-                       "tell what is new from what it had not found. It is the figure of preset %s.\n",
+                       "How many objects are added each day (--added) is not measured: that takes more than "
+                       "one round of visits. It is the figure of preset %s.\n",
                        preset);
+    } else if (plan->origins[CAPACITY_ADDED] == PLAN_MEASURED) {
+        buf_put_string(out, "What is counted as added (--added) was new to this archive; some of it may have "
+                            "been there before.\n");
     }
     uint64_t sizes_count = measure->pages.sizes_count + measure->embeds.sizes_count;
     if (sizes_count < (measure->contents_count - measure->duplicates_count) / 2) {
@@ -267,6 +270,8 @@ static void put_storage(const struct plan *plan, struct buf *out) {
     const struct capacity *capacity = &plan->capacity;
     buf_put_format(out, "\nStorage after %s months\n", count_cell(plan->inputs.months).text);
     text_put_line(out, "each object once", size_cell(capacity->stored_size));
+    double days = plan->inputs.months * CAPACITY_MONTH_DAYS;
+    text_put_line(out, "of it, unchanged visits", size_cell(capacity->visits_size * days));
     text_put_line(out, "with all copies", size_cell(capacity->replicated_size));
     if (plan->origins[CAPACITY_DISK] == PLAN_OPEN) {
         text_put_line(out, "nodes", count_cell(capacity->nodes_count));

@@ -319,3 +319,26 @@ def test_help_man_page_and_completion_know_it(mnemon):
     assert "today, thesis, thesis-light" in re.sub(r"\s+", " ", page_text)
     assert "mnemon plan" in mnemon("help", "--man").stdout.replace("\\-", "-")
     assert '"plan --preset") words="today thesis thesis-light"' in mnemon("completion", "bash").stdout
+
+
+def test_unchanged_visits_and_what_is_added_are_measured(mnemon, plan, tmp_path):
+    """Ten pages that never change, visited every week; three that came later, one of them in the last week."""
+    days = {number: (1, 8, 15, 22) for number in range(10)} | {10: (15, 22), 11: (15, 22), 12: (22,)}
+    captures = [(f"http://example.org/{number}", day, "text/html", page(number, 0)) for number in days for day in days[number]]
+    source = tmp_path / "own.warc"
+    source.write_bytes(b"".join(record(number, *capture) for number, capture in enumerate(captures)))
+    data = tmp_path / "data"
+    assert mnemon("import", "--quiet", "--data", str(data), str(source)).returncode == 0
+    told = plan("--data", str(data), "--nodes", "3", "--replicas", "3")
+    assert told["measured"]["unchanged_visits"] == 32
+    assert told["measured"]["added_urls"] == 3 and told["measured"]["added_days"] == 14, "the first round takes 8 of 22 days"
+    assert told["inputs"]["added"] == {"value": pytest.approx(3 / 13 / 14), "from": "measured"}
+    size = told["inputs"]["visit-size"]
+    assert size["from"] == "measured" and size["value"] == pytest.approx(told["measured"]["unchanged_visits_size"] / 32)
+    asked = ("--data", str(data), "--nodes", "3", "--replicas", "3", "--visit-size", "300 B")
+    one, two = (plan(*asked, "--witnesses", number)["storage"] for number in "12")
+    visits = told["table"]["snapshot"]["objects"] / told["inputs"]["period"]["value"]
+    assert two["unchanged_visits_day"] - one["unchanged_visits_day"] == pytest.approx(visits)
+    assert two["stored"] - one["stored"] == pytest.approx(12 * 30 * visits * 300)
+    text = mnemon("plan", "--data", str(data), "--nodes", "3").stdout
+    assert "of it, unchanged visits" in text and "(--added) is not measured" not in text

@@ -365,8 +365,30 @@ static void edges_give_finite_figures(void **state) {
     }
 }
 
+static void unchanged_visits_of_all_witnesses_are_stored(void **state) {
+    (void)state;
+    struct capacity_inputs inputs;
+    struct capacity none, one, two;
+    capacity_preset(CAPACITY_TODAY, &inputs);
+    inputs.visit_size = 0;
+    assert_int_equal(capacity_compute(&inputs, &none, NULL), ERR_OK);
+    inputs.visit_size = 300;
+    assert_int_equal(capacity_compute(&inputs, &one, NULL), ERR_OK);
+    inputs.witnesses = 2;
+    assert_int_equal(capacity_compute(&inputs, &two, NULL), ERR_OK);
+    double urls_count = one.rows[CAPACITY_SNAPSHOT].objects_count;
+    double changes_count = one.rows[CAPACITY_DAY].objects_count - inputs.added * urls_count;
+    assert_true(none.visits_size == 0);
+    assert_exact(one.visits_count, urls_count / 30 - changes_count);
+    assert_exact(two.visits_count, urls_count / 30 * 2 - changes_count);
+    assert_exact(one.stored_size - none.stored_size, 12 * 30 * 300 * one.visits_count);
+    assert_exact(two.stored_size - one.stored_size, 12 * 30 * 300 * (urls_count / 30));
+    assert_true(one.copies_size > none.copies_size);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unchanged_visits_of_all_witnesses_are_stored),
         cmocka_unit_test(gives_table_3_2),
         cmocka_unit_test(gives_the_storage_and_nodes_of_chapters_3_3_and_6_1),
         cmocka_unit_test(gives_the_bandwidth_of_chapter_6_1),

@@ -54,6 +54,7 @@ const struct capacity_field_rule capacity_fields[CAPACITY_FIELDS_COUNT] = {
     [CAPACITY_HEADER_SIZE] = {"header-size", CAPACITY_SIZE, false, AT(message_header_size), 0, 65536, 60, 60},
     [CAPACITY_BATCH] = {"batch", CAPACITY_COUNT, false, AT(links_per_message), 1, 1e6, 6, 10},
     [CAPACITY_ROUNDING] = {"rounding", CAPACITY_SHARE, false, AT(rounding), 0, 0.1, 0.03, 0},
+    [CAPACITY_VISIT_SIZE] = {"visit-size", CAPACITY_SIZE, false, AT(visit_size), 0, 1e6, 0, 290},
 };
 
 #undef AT
@@ -291,12 +292,39 @@ static void fill_table(const struct capacity_inputs *inputs,
 
 /* ---- from the table to the nodes ---- */
 
+static double copies_of(const struct capacity_inputs *inputs) {
+    return inputs->nodes_count > 0 ? capacity_least(inputs->copies, inputs->nodes_count) : inputs->copies;
+}
+
+static double witnesses_of(const struct capacity_inputs *inputs) {
+    double copies = copies_of(inputs);
+    return inputs->witnesses == CAPACITY_ALL_COPIES ? copies : capacity_least(inputs->witnesses, copies);
+}
+
+/*
+ * Every visit is recorded, by each witness. The one that first finds a change stores the contents; all others
+ * find what is there already.
+ */
+static void count_visits(const struct capacity_inputs *inputs, struct capacity *capacity) {
+    const struct capacity_volume *rows = capacity->rows;
+    double visits_count = rows[CAPACITY_SNAPSHOT].objects_count / inputs->period_days * witnesses_of(inputs);
+    double changes_count =
+        rows[CAPACITY_DAY].objects_count - inputs->added * rows[CAPACITY_SNAPSHOT].objects_count;
+    capacity->visits_count = most(visits_count - most(changes_count, 0), 0);
+    capacity->visits_size = capacity->visits_count * inputs->visit_size;
+}
+
+/* What a month adds, each object once. */
+static double month_size_of(const struct capacity *capacity) {
+    return capacity->rows[CAPACITY_MONTH].stored_size + CAPACITY_MONTH_DAYS * capacity->visits_size;
+}
+
 static void size_storage(const struct capacity_inputs *inputs, struct capacity *capacity) {
     double snapshot_size = capacity->rows[CAPACITY_SNAPSHOT].stored_size;
-    double month_size = capacity->rows[CAPACITY_MONTH].stored_size;
+    double month_size = month_size_of(capacity);
     double usable = 1 - inputs->reserve;
     bool has_nodes = inputs->nodes_count > 0;
-    capacity->copies = has_nodes ? capacity_least(inputs->copies, inputs->nodes_count) : inputs->copies;
+    capacity->copies = copies_of(inputs);
     capacity->stored_size = snapshot_size + inputs->months * month_size;
     capacity->replicated_size = capacity->stored_size * capacity->copies;
     /* A node holds one copy of an object at most. */
@@ -317,15 +345,10 @@ static void size_storage(const struct capacity_inputs *inputs, struct capacity *
     capacity->months_until_full = capacity_least(most(months, 0), CAPACITY_MONTHS_MAX);
 }
 
-static double witnesses_of(const struct capacity_inputs *inputs, const struct capacity *capacity) {
-    return inputs->witnesses == CAPACITY_ALL_COPIES ? capacity->copies
-                                                    : capacity_least(inputs->witnesses, capacity->copies);
-}
-
 /* What one node does in a day. Only witnesses ask the origin and forward what they find to all holders. */
 static void size_work(const struct capacity_inputs *inputs, struct capacity *capacity) {
     const struct capacity_volume *rows = capacity->rows;
-    double witnesses = witnesses_of(inputs, capacity);
+    double witnesses = witnesses_of(inputs);
     double share = witnesses / capacity->nodes_count;
     double urls_count = rows[CAPACITY_SNAPSHOT].objects_count;
     double pages_linked = rows[CAPACITY_DAY_PAGES_ADDED].objects_count +
@@ -337,8 +360,9 @@ static void size_work(const struct capacity_inputs *inputs, struct capacity *cap
     capacity->requests_down_size = capacity->requests_count * inputs->request_down_size;
     capacity->links_size =
         pages_linked * share * inputs->links_per_page * inputs->link_size * capacity->copies;
-    capacity->copies_size =
-        rows[CAPACITY_DAY].stored_size * (capacity->copies - witnesses) / capacity->nodes_count;
+    capacity->copies_size = (rows[CAPACITY_DAY].stored_size * (capacity->copies - witnesses) +
+                             capacity->visits_size * (capacity->copies - 1)) /
+                            capacity->nodes_count;
 }
 
 static struct capacity_rate add_rates(struct capacity_rate a, struct capacity_rate b) {
@@ -383,7 +407,8 @@ static void size_copies(const struct capacity_inputs *inputs, struct capacity *c
     capacity->lost_with_third = capacity_all_among(copies, 1.0 / 3);
     capacity->fill_days = capacity->filled_size * BITS / 1000 / inputs->line_kbps / DAY_S;
     struct capacity_repair repair;
-    double new_size = capacity->rows[CAPACITY_DAY].stored_size * copies / capacity->nodes_count;
+    double day_size = capacity->rows[CAPACITY_DAY].stored_size + capacity->visits_size;
+    double new_size = day_size * copies / capacity->nodes_count;
     capacity_repair(inputs, capacity->filled_size, capacity->held_size, new_size, &repair);
     capacity->repair_size = repair.moves_size;
     capacity->catch_up_size = repair.catch_up_size;
@@ -432,8 +457,9 @@ enum err capacity_compute(const struct capacity_inputs *inputs, struct capacity 
     }
     struct capacity capacity = {0};
     fill_table(inputs, capacity.rows);
+    count_visits(inputs, &capacity);
     double usable_size = inputs->disk_size * (1 - inputs->reserve);
-    double month_size = capacity.rows[CAPACITY_MONTH].stored_size;
+    double month_size = month_size_of(&capacity);
     double stored_size = capacity.rows[CAPACITY_SNAPSHOT].stored_size + inputs->months * month_size;
     if (inputs->disk_size > 0 && stored_size * inputs->copies / usable_size > CAPACITY_NODES_MAX) {
         return err_set(detail, ERR_INVALID, "that would take more than %g nodes", CAPACITY_NODES_MAX);

@@ -53,6 +53,8 @@ struct capacity_inputs {
     double request_up_size;
     double request_down_size; /* of an answer without content */
     double link_size;         /* on the wire, for each receiver */
+    double visit_size; /* on disk, a copy, of a visit that found nothing new, or what another witness had
+                          found: record, index and key; 0: such visits are not kept */
     /* the ring */
     double copies;        /* of each object, the first included */
     double witnesses;     /* copies that are fetched from the origin, the others from a node; or
@@ -111,6 +113,7 @@ enum capacity_field {
     CAPACITY_HEADER_SIZE,
     CAPACITY_BATCH,
     CAPACITY_ROUNDING,
+    CAPACITY_VISIT_SIZE,
     CAPACITY_FIELDS_COUNT,
 };
 
@@ -171,6 +174,8 @@ struct capacity {
 
     /* storage */
     double copies;          /* as many as asked for, or as there are nodes */
+    double visits_count;    /* a day, of all witnesses together, that found nothing new */
+    double visits_size;     /* what they take a day, once */
     double stored_size;     /* at the end of the months, each object once */
     double replicated_size; /* all copies */
     double nodes_needed;    /* for disks of disk_size, at least */
