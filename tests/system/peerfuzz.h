@@ -28,6 +28,7 @@
 #include "net/datagram.h"
 #include "protocol/group/group_message.h"
 #include "protocol/mirror/version.h"
+#include "protocol/ring/dialect.h"
 #include "protocol/ring/greeting.h"
 
 enum {
@@ -58,6 +59,7 @@ enum peerfuzz_family_index {
     PEERFUZZ_LINKS,
     PEERFUZZ_CROWD,
     PEERFUZZ_GROUP,
+    PEERFUZZ_HELLO,
     PEERFUZZ_FAMILIES_COUNT,
 };
 
@@ -113,6 +115,9 @@ struct peerfuzz {
     struct peerfuzz_tally streams; /* refused: ended by the node */
     uint64_t unanswered;           /* questions on a stream that stayed open */
 };
+
+/* A sound hello, of versions that the node speaks, too. Into DIALECT_HELLO_SIZE_MAX. */
+struct bytes peerfuzz_make_hello(struct peerfuzz *fuzz, uint8_t *memory);
 
 void peerfuzz_must(bool is_well, const char *what);
 

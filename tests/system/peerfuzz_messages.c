@@ -427,6 +427,44 @@ static bool hear_group(struct peerfuzz *fuzz, struct bytes bytes, unsigned *ret_
     return answers[message.kind] != 0;
 }
 
+/* ---- hellos ---- */
+
+struct bytes peerfuzz_make_hello(struct peerfuzz *fuzz, uint8_t *memory) {
+    static const char *const programs[] = {"", "0.3.0", "9.9.9-later"};
+    static const char *const sites[] = {"", "hall", "cellar"};
+    struct dialect dialect = {
+        .lowest = 1,
+        .highest = (uint16_t)(1 + below(fuzz, 4)),
+        .features = prng_u64(&fuzz->prng),
+    };
+    snprintf(dialect.program, sizeof dialect.program, "%s", programs[below(fuzz, 3)]);
+    snprintf(dialect.site, sizeof dialect.site, "%s", sites[below(fuzz, 3)]);
+    return dialect_write_hello(&dialect, below(fuzz, 2) == 0, memory);
+}
+
+static struct bytes make_hello(struct peerfuzz *fuzz, unsigned kind, uint64_t number,
+                               uint8_t memory[STEP_MESSAGE_SIZE_MAX]) {
+    (void)kind;
+    (void)number;
+    return peerfuzz_make_hello(fuzz, memory);
+}
+
+static bool takes_hello(struct peerfuzz *fuzz, struct bytes bytes) {
+    struct dialect dialect;
+    bool wants_answer;
+    (void)fuzz;
+    return dialect_read_hello(bytes, &dialect, &wants_answer, NULL) == ERR_OK;
+}
+
+static bool hear_hello(struct peerfuzz *fuzz, struct bytes bytes, unsigned *ret_kind, uint64_t *ret_number) {
+    struct dialect dialect;
+    bool wants_answer = false;
+    (void)fuzz;
+    *ret_kind = 1;
+    *ret_number = 0;
+    return dialect_read_hello(bytes, &dialect, &wants_answer, NULL) == ERR_OK && wants_answer;
+}
+
 /* ---- all ---- */
 
 /* Kinds from 1 on. */
@@ -464,4 +502,5 @@ const struct peerfuzz_family peerfuzz_families[PEERFUZZ_FAMILIES_COUNT] = {
                         make_group,
                         takes_group,
                         hear_group},
+    [PEERFUZZ_HELLO] = {"hello", DATAGRAM_HELLO, 1, {"hello"}, make_hello, takes_hello, hear_hello},
 };

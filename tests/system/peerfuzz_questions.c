@@ -196,6 +196,11 @@ static void put_probe(struct peerfuzz *fuzz, struct buf *out) {
     buf_put(out, bytes_of(memory, writer.size));
 }
 
+static void put_hello(struct peerfuzz *fuzz, struct buf *out) {
+    uint8_t memory[DIALECT_HELLO_SIZE_MAX];
+    buf_put(out, peerfuzz_make_hello(fuzz, memory));
+}
+
 void peerfuzz_put_question(struct peerfuzz *fuzz, unsigned service, struct buf *out) {
     switch (service) {
     case PEER_RPC_COMPARE:
@@ -230,6 +235,9 @@ void peerfuzz_put_question(struct peerfuzz *fuzz, unsigned service, struct buf *
         break;
     case PEER_RPC_MIRROR:
         put_mirror(fuzz, out);
+        break;
+    case PEER_RPC_HELLO:
+        put_hello(fuzz, out);
         break;
     case PEER_RPC_FOLLOW:
     case PEER_RPC_ENTRANCE: /* empty, as they should be */
