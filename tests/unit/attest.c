@@ -149,6 +149,8 @@ static void versions_are_told_by_the_text(void **state) {
         {"v " KEY " 00", false, 0},
         {"v3 " KEY " a\n", false, 0},
         {"v3 " KEY " a ", false, 0},
+        {"v20", false, 0},
+        {"v3 ", false, 0},
         {"v3 " KEY "  a", false, 0},
         {"v3  " KEY " a", false, 0},
         {"v3 short text", false, 0},

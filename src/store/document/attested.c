@@ -33,7 +33,7 @@ static uint32_t attested_version(struct bytes word) {
 
 bool attested_read(struct bytes field, struct attested *ret_attested) {
     size_t space = bytes_find_byte(field, ' ');
-    uint32_t later = attested_version(bytes_slice(field, 0, space));
+    uint32_t later = space < field.size ? attested_version(bytes_slice(field, 0, space)) : 0;
     struct bytes rest = later > 0 ? bytes_skip(field, space + 1) : field;
     struct attested attested = {.later = later};
     size_t end = bytes_find_byte(rest, ' ');
