@@ -87,6 +87,72 @@ static void silent_nodes_delay_nobody_elses_copies(void **state) {
     }
 }
 
+/* ---- whole means whole ---- */
+
+struct watch {
+    struct heal_world heal;
+    uint64_t looks_count;
+    uint64_t wholes_count; /* looks at a node that called its arcs whole */
+};
+
+/* As node/copies/copies_tally.c says it of the node's own arcs. */
+static bool says_whole(const struct replicator *replicator) {
+    const struct copy_plan *plan = replicator_plan(replicator);
+    bool is_whole = copy_plan_pieces_count(plan) > 0 &&
+                    custody_count(replicator_custody(replicator), CUSTODY_OWN) == 0 &&
+                    transfer_status(replicator_transfer(replicator)).wanted_count == 0;
+    for (size_t i = 0; i < copy_plan_pieces_count(plan) && is_whole; i++) {
+        struct copy_plan_piece_status piece;
+        copy_plan_piece(plan, i, &piece);
+        is_whole = piece.level == COPY_PLAN_WHOLE;
+    }
+    return is_whole;
+}
+
+static void expect_all_copies(const struct copies_world *world, uint32_t node) {
+    for (uint32_t i = 0; i < world->archive.count; i++) {
+        struct ring_id place = copies_archive_place(&world->archive, i);
+        uint32_t holder = copies_world_primary(world, node, place);
+        if (holder != node || !copies_world_has(world, node, i)) {
+            continue;
+        }
+        for (uint32_t j = 0; j < world->config.copies; j++, holder = copies_world_next(world, node, holder)) {
+            assert_true(copies_world_has(world, holder, i));
+        }
+    }
+}
+
+static bool look(const void *context) {
+    struct watch *watch = (struct watch *)context;
+    const struct copies_world *world = &watch->heal.world;
+    uint32_t node = (uint32_t)(watch->looks_count++ % world->config.nodes_count);
+    if (watch->heal.over_us > 0 && says_whole(world->nodes[node].replicator)) {
+        watch->wholes_count++;
+        expect_all_copies(world, node);
+    }
+    return watch->heal.over_us > 0 && world->now_us > watch->heal.over_us + 60 * SECOND_US;
+}
+
+/* At any moment, over slow lines, with answers that do not come. */
+static void a_node_calls_its_arcs_whole_only_if_all_copies_are_there(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct watch watch = {.looks_count = 0};
+        struct heal_config config = {.seed = seed,
+                                     .nodes_count = 6,
+                                     .copies = 3,
+                                     .captures_count = 300,
+                                     .late_count = 100,
+                                     .fetches_per_s = 20,
+                                     .loss_ppm = 20000};
+        assert_int_equal(heal_world_init(&watch.heal, &config), ERR_OK);
+        assert_int_equal(copies_world_run(&watch.heal.world, UINT64_MAX, look, &watch), ERR_OK);
+        assert_int_equal(watch.heal.lacking_count, 0);
+        assert_true(watch.heal.lacking_first > 200 && watch.wholes_count > 20);
+        heal_world_done(&watch.heal);
+    }
+}
+
 static void equal_seeds_give_equal_worlds(void **state) {
     (void)state;
     struct found first = cut(3);
@@ -101,6 +167,7 @@ int main(void) {
         cmocka_unit_test(after_a_cut_all_is_where_it_belongs_soon_after_the_last_has_heard_of_it),
         cmocka_unit_test(a_lost_disk_is_filled_at_full_pace),
         cmocka_unit_test(silent_nodes_delay_nobody_elses_copies),
+        cmocka_unit_test(a_node_calls_its_arcs_whole_only_if_all_copies_are_there),
         cmocka_unit_test(equal_seeds_give_equal_worlds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -216,6 +216,7 @@ enum err heal_world_init(struct heal_world *heal, const struct heal_config *conf
         .captures_count = config->captures_count + 2 * config->late_count,
         .delay_us = SECOND_US / 20,
         .timeout_us = 10 * SECOND_US,
+        .loss_ppm = config->loss_ppm,
         .capture_us = config->fetches_per_s > 0 ? SECOND_US / config->fetches_per_s : 0,
         .capture_size = 3000,
         .machine = {.arcs_max = 1},

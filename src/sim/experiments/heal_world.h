@@ -20,6 +20,7 @@ struct heal_config {
     bool are_answering;     /* they do answer, for comparison; but what they lack is not waited for either */
     uint64_t learn_us;      /* until the last node knows that the ring has changed */
     uint32_t fetches_per_s; /* of a node; 0: any number */
+    uint32_t loss_ppm;      /* of questions that get no answer */
     uint64_t duration_us_max; /* behind the end of the trouble */
 };
 
