@@ -68,7 +68,7 @@ struct mnemon;
 struct mnemon_session;
 struct mnemon_walk;
 
-/* "0.2.0" */
+/* "0.3.0" */
 MNEMON_API const char *mnemon_version(void);
 
 /* ---- archives ---- */
