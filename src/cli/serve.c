@@ -346,7 +346,7 @@ static const struct option serve_options[] = {
     OPTION(NUMBER, struct serve_options, port, "port", "PORT", "the port of the ring, UDP and TCP (7070)",
            .max = UINT16_MAX),
     OPTION(NUMBER, struct serve_options, capacity, "capacity", "N",
-           "how many virtual nodes this node runs (chosen, so that equal nodes have even parts)", .min = 1,
+           "how many virtual nodes this node runs (1); twice as many are twice the work", .min = 1,
            .max = 32),
     OPTION(SIZE, struct serve_options, disk, "disk", "SIZE",
            "the quota of disk for the archive, such as 500GB: its volumes on this machine take no more (no "

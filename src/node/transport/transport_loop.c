@@ -68,17 +68,6 @@ static void on_ring_taken(struct transport *transport, struct bytes bytes) {
                        address_format(&holder.peer.address, holder_text), advice);
 }
 
-static void on_ring_moved(struct transport *transport, struct bytes bytes) {
-    struct wire_reader reader;
-    wire_reader_init(&reader, bytes);
-    unsigned first = wire_read_u8(&reader);
-    unsigned count = wire_read_u8(&reader);
-    transport_note(
-        transport,
-        "ring: this node takes positions %u to %u of its address, so that all nodes have even parts", first,
-        first + count - 1);
-}
-
 static void on_member(struct transport *transport, bool is_member) {
     char address[ADDRESS_TEXT_SIZE_MAX];
     transport->state = is_member ? TRANSPORT_MEMBER : TRANSPORT_JOINING;
@@ -101,9 +90,6 @@ static void transport_on_notice(struct transport *transport, const struct action
         break;
     case RING_TAKEN:
         on_ring_taken(transport, action->bytes);
-        break;
-    case RING_MOVED:
-        on_ring_moved(transport, action->bytes);
         break;
     case RING_ARC: /* seen in the copy */
     case RING_HELD:
@@ -223,46 +209,10 @@ static void transport_join(struct transport *transport, const struct peer *peers
     transport_step(transport, &event);
 }
 
-/* ---- another number of virtual nodes ---- */
-
-void transport_on_resized(void *context) {
-    struct transport *transport = context;
-    pthread_mutex_lock(&transport->lock);
-    uint8_t wanted = transport->vnodes_wanted;
-    pthread_mutex_unlock(&transport->lock);
-    if (transport->ring != NULL) {
-        transport_step(transport,
-                       &(struct event){.kind = EVENT_COMMAND, .code = RING_RESIZE, .number = wanted});
-    }
-}
-
 /* ---- joining ---- */
 
 static bool is_founder(const struct transport *transport) {
     return memcmp(transport->charter.founder, transport->identity.key, PEER_KEY_SIZE) == 0;
-}
-
-/* Was it a member before positions were chosen and kept? Then it has those of 0.2. */
-static bool is_of_old(const struct transport *transport) {
-    return transport->is_returning && transport->row.count == 0;
-}
-
-/* Which positions: where what we hold is, as last time, unless we are somewhere else. */
-static void choose_row(const struct transport *transport, struct ring_config *config) {
-    const struct ring_files_row *row = &transport->row;
-    bool is_here = memcmp(row->ip, transport->self.address.ip, sizeof row->ip) == 0;
-    config->is_even = transport->config.vnodes_count == 0 && !config->is_first_fixed && !is_of_old(transport);
-    config->even_wanted = row->wanted;
-    bool is_less = row->wanted < ring_unit_of(config->list_size);
-    if (!transport->config.is_resized && is_less) {
-        config->even_wanted = 0; /* there is no quota any more that it followed from */
-        return;
-    }
-    if (config->is_even && row->count > 0 && is_here && row->count <= ring_vnodes_max(config)) {
-        config->first_index = row->first;
-        config->vnodes_count = row->count;
-        config->is_even_chosen = true;
-    }
 }
 
 static enum err make_ring(struct transport *transport) {
@@ -271,22 +221,12 @@ static enum err make_ring(struct transport *transport) {
         .vnodes_count = transport->config.vnodes_count,
         .first_index = transport->config.first_vnode % RING_VIRTUAL_MAX,
         .is_first_fixed = transport->config.first_vnode < RING_VIRTUAL_MAX,
-        .even_loss_us = transport->config.even_loss_us,
         .list_size = transport->charter.list_size,
         .copies = transport->charter.replicas,
         .heal_us = HEAL_US,
         .seed = transport->seed,
     };
     memcpy(config.charter, transport->id, sizeof config.charter);
-    choose_row(transport, &config);
-    if (config.is_even) {
-        uint8_t unit = ring_unit_of(config.list_size);
-        pthread_mutex_lock(&transport->lock);
-        transport->vnodes_max = unit;
-        transport->vnodes_wanted =
-            config.even_wanted > 0 && config.even_wanted < unit ? config.even_wanted : unit;
-        pthread_mutex_unlock(&transport->lock);
-    }
     size_t actions_max = ring_actions_max(&config);
     size_t memory_size = ring_memory_size(&config);
     transport->actions = calloc(actions_max, sizeof *transport->actions);
@@ -720,24 +660,6 @@ static void keep_peers(struct transport *transport) {
     transport->keep_at_us = transport_now_us(transport) + KEEP_US;
 }
 
-/* Which virtual nodes these are, if others than those that were written last, and if it chose them. */
-static void keep_row(struct transport *transport) {
-    struct ring_files_row row = {.first = ring_vnode_at(transport->ring, 0)->index,
-                                 .count = ring_vnodes_count(transport->ring),
-                                 .wanted = ring_wanted(transport->ring)};
-    if (row.wanted == 0) {
-        return;
-    }
-    memcpy(row.ip, transport->self.address.ip, sizeof row.ip);
-    if (memcmp(&row, &transport->row, sizeof row) == 0) {
-        return;
-    }
-    transport->row = row;
-    pthread_mutex_lock(&transport->lock);
-    transport->kept_row = row;
-    pthread_mutex_unlock(&transport->lock);
-}
-
 void transport_on_tick(void *context) {
     struct transport *transport = context;
     uint64_t now = transport_now_us(transport);
@@ -766,9 +688,6 @@ void transport_on_tick(void *context) {
         transport->copy_at_us = now + COPY_US;
         if (transport->state == TRANSPORT_MEMBER && now >= transport->keep_at_us) {
             keep_peers(transport);
-        }
-        if (transport->ring != NULL) {
-            keep_row(transport);
         }
         transport_copy(transport);
     }

@@ -149,8 +149,7 @@ static void put_others(struct transport *transport, struct json *json) {
         char address[ADDRESS_TEXT_SIZE_MAX];
         char id[RING_JSON_ID_SIZE];
         struct ring_known known = ring_known_at(ring, i);
-        if (is_real(transport, &known.vnode) && known.misses_count == 0 &&
-            ring_is_current(ring, &known.vnode)) {
+        if (is_real(transport, &known.vnode) && known.misses_count == 0) {
             count++;
             json_open(json, NULL);
             json_text(json, "address", address_format(&known.vnode.peer.address, address));
@@ -277,47 +276,6 @@ static void put_sentence(struct transport *transport, struct json *json) {
     json_text(json, "text", text);
 }
 
-/* Nodes that a list names, this one among them. */
-static unsigned count_nodes(const struct ring *ring, uint8_t vnode) {
-    struct address seen[RING_LIST_MAX + 1] = {ring_vnode_at(ring, vnode)->peer.address};
-    unsigned count = 1;
-    for (uint8_t i = 0; i < ring_list_size(ring); i++) {
-        const struct vnode *successor = ring_successor(ring, vnode, i);
-        unsigned at = 0;
-        while (at < count && !address_equal(&seen[at], &successor->peer.address)) {
-            at++;
-        }
-        if (at == count && successor->peer.address.port != 0) {
-            seen[count++] = successor->peer.address;
-        }
-    }
-    return count;
-}
-
-/*
- * A node has several virtual nodes, and they die together. A list that names fewer nodes than there are
- * copies is lost before the copies are. In a small ring lists name all nodes that there are.
- */
-static void put_short_lists(struct transport *transport, struct json *json) {
-    const struct ring *ring = transport->ring;
-    unsigned wanted = transport->charter.replicas;
-    unsigned short_count = 0;
-    unsigned least = wanted;
-    for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring) && ring_mode(ring) == RING_CHORD; vnode++) {
-        unsigned count = ring_is_member(ring, vnode) ? count_nodes(ring, vnode) : wanted;
-        short_count += count < wanted;
-        least = count < least ? count : least;
-    }
-    json_count(json, "short_lists", short_count);
-    if (short_count > 0) {
-        json_format(
-            json, "warning",
-            "lists of %u are too short for %u copies: %u of %u name fewer nodes, down to %u; more nodes or "
-            "less capacity for each mend it, or a new ring with a larger --list-size",
-            ring_list_size(ring), wanted, short_count, ring_vnodes_count(ring), least);
-    }
-}
-
 static void put_ring(struct transport *transport, struct json *json) {
     static const struct {
         const char *name;
@@ -330,14 +288,12 @@ static void put_ring(struct transport *transport, struct json *json) {
                  {"blamed", put_blamed}};
     const struct ring *ring = transport->ring;
     json_text(json, "mode", mode_names[ring_mode(ring)]);
-    json_bool(json, "settled", ring_is_settled(ring));
     JSON_COUNTS(json, {"estimated_size", ring_estimated_size(ring)}, {"known", ring_known_count(ring)});
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         json_open_list(json, lists[i].name);
         lists[i].put(transport, json);
         json_close(json);
     }
-    put_short_lists(transport, json);
     text_put_counters(ring_counters(ring), json);
 }
 
@@ -348,7 +304,6 @@ void transport_copy(struct transport *transport) {
     struct json *json = &writer;
     pthread_mutex_lock(&transport->lock);
     transport->shown.is_there = transport->state != TRANSPORT_NONE;
-    transport->shown.is_member = transport->state == TRANSPORT_MEMBER;
     transport->shown.share = 0;
     transport->shown.replicas = transport->has_charter ? transport->charter.replicas : 0;
     transport->shown.complaints = transport->complaints;
