@@ -5,6 +5,7 @@
 
 #include "net/datagram.h"
 #include "node/ring_services_state.h"
+#include "node/transport/ring_files.h"
 #include "replay/admin/ring_text.h"
 #include "store/access/access.h"
 #include "store/keyset/position.h"
@@ -287,6 +288,9 @@ static enum err prepare_ring(struct ring_services *ring_services, struct err_det
     if (ring_services->guest == NULL) {
         return ERR_MEMORY;
     }
+    if (ring_files_has_charter(ring_services->config.directory)) {
+        ring_reader_expect(ring_services->guest);
+    }
     instance_set_guest(ring_services->config.instance, ring_services->guest);
     struct public_urls_config public_urls = {
         .peer_rpc = ring_services->peer_rpc,
@@ -341,6 +345,11 @@ static enum err find_holders(void *context, const uint8_t place[RINGKEY_POSITION
         *ret_count = arc.count;
     }
     return err;
+}
+
+static bool is_in_ring(void *context) {
+    const struct ring_services *ring_services = context;
+    return holders_copies(ring_services->holders) > 0;
 }
 
 static size_t find_all(void *context, struct peer *out, size_t peers_max) {
@@ -446,6 +455,7 @@ static enum err begin_reading(struct ring_services *ring_services, uint8_t mappi
         .obtain = ring_services->crowd_reader,
         .mapping = mapping,
         .find_holders = find_holders,
+        .is_in_ring = is_in_ring,
         .find_all = find_all,
         .is_current = is_current,
         .has_any = has_any,

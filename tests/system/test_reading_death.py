@@ -1,11 +1,14 @@
 """Pages are read on through a node while the holder that it would have asked first has just died."""
+import re
 import signal
 import time
+import urllib.error
+import urllib.request
 
 import pytest
 
 import ringnodes
-from ringnodes import await_agreement, found
+from ringnodes import await_agreement, found, wait_for
 from test_together_refill import RECORD, keeping
 
 COUNT = 200
@@ -68,3 +71,45 @@ def test_a_dead_holder_delays_no_reader_for_long(nodes, tmp_path):
         dead.process.send_signal(signal.SIGCONT)
     print("slowest of 100 reads:", ", ".join(f"{1000 * each:.0f} ms" for each in slowest))
     assert slowest[-2] < SLOW_S, slowest
+
+
+def answer(node, number):
+    """Status, and what is said to be missing."""
+    request = urllib.request.Request(f"{node.url}/web/20260101000000id_/http://example.org/p{number}")
+    try:
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return reply.status, reply.headers["X-Mnemon-Partial"]
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers["X-Mnemon-Partial"]
+
+
+def test_who_has_not_found_its_ring_again_does_not_say_that_there_is_nothing(nodes, tmp_path):
+    alone, other = nodes[:2]
+    write(tmp_path / "all.warc")
+    found(other, "--open", "--replicas", "1")
+    other.start()
+    alone.start("--join", other.place)
+    await_agreement([alone, other])
+    assert other.run("import", tmp_path / "all.warc").returncode == 0
+    for each in (alone, other):
+        waited = each.run("ring", "wait", "--whole", "--quiet", "--timeout", "60s")
+        assert waited.returncode == 0, waited.stderr
+    here = {int(n) for n in re.findall(r"example\.org/p(\d+)\"", alone.run("list", "*", "--local", "--json").stdout)}
+    elsewhere = [*sorted(set(range(COUNT)) - here)[:5], COUNT]  # the last is nowhere, but who knows
+    alone.stop()
+    other.process.send_signal(signal.SIGSTOP)
+    try:
+        alone.start()
+        for number in elsewhere:
+            assert answer(alone, number)[0] == 503, "no capture is known here, and nobody else was asked"
+        for number in sorted(here)[:5]:
+            status, missing = answer(alone, number)
+            assert status == 200 and missing, "there may be others"
+        listed = alone.run("list", "*")
+        assert listed.returncode == 1 and "the other nodes of the ring" in listed.stderr, listed.stderr
+    finally:
+        other.process.send_signal(signal.SIGCONT)
+    await_agreement([alone, other])
+    expected = [*[(200, None)] * (len(elsewhere) - 1), (404, None)]
+    wait_for(lambda: [answer(alone, number) for number in elsewhere] == expected,
+             lambda: str([answer(alone, number) for number in elsewhere]))

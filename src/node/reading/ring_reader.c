@@ -34,7 +34,8 @@ static void end_use(struct ring_reader *backend, uint32_t *count) {
 
 enum err ring_reader_enter(struct ring_reader *backend) {
     pthread_mutex_lock(&backend->lock);
-    enum err err = !backend->is_active                                    ? ERR_NOT_FOUND
+    enum err err = !backend->is_active && !backend->is_expected           ? ERR_NOT_FOUND
+                   : !backend->is_active                                  ? ERR_UNREACHABLE
                    : backend->waiters_count < backend->config.waiters_max ? ERR_OK
                                                                           : ERR_UNREACHABLE;
     if (err == ERR_OK) {
@@ -56,6 +57,13 @@ bool ring_reader_use(struct ring_reader *backend) {
     }
     pthread_mutex_unlock(&backend->lock);
     return is_active;
+}
+
+bool ring_reader_is_expected(struct ring_reader *backend) {
+    pthread_mutex_lock(&backend->lock);
+    bool is_expected = backend->is_expected;
+    pthread_mutex_unlock(&backend->lock);
+    return is_expected;
 }
 
 void ring_reader_unuse(struct ring_reader *backend) {
@@ -604,6 +612,13 @@ struct backend *ring_reader_new(const char *scratch_directory, struct scratch_bu
         return NULL;
     }
     return &backend->backend;
+}
+
+void ring_reader_expect(struct backend *generic) {
+    struct ring_reader *backend = (struct ring_reader *)generic;
+    pthread_mutex_lock(&backend->lock);
+    backend->is_expected = true;
+    pthread_mutex_unlock(&backend->lock);
 }
 
 void ring_reader_begin(struct backend *generic, const struct ring_reader_config *config) {

@@ -61,6 +61,9 @@ struct ring_reader_config {
     /* The nodes that shall hold a place. May wait. ERR_NOT_FOUND: there is no ring. */
     enum err (*find_holders)(void *context, const uint8_t position[RINGKEY_POSITION_SIZE],
                              struct peer out[RING_READER_HOLDERS_MAX], size_t *ret_count);
+    /* Does the node know its neighbours in the ring? Until then nobody can be asked. Must not wait. NULL:
+     * yes. */
+    bool (*is_in_ring)(void *context);
     /* All nodes that are known. Returns how many there are; writes at most peers_max. */
     size_t (*find_all)(void *context, struct peer *out, size_t peers_max);
     /* Is this node a holder of the place, and has it been compared with the others? Must not wait. */
@@ -79,6 +82,11 @@ struct ring_reader_config {
  * budget: of the files of records, may be NULL. NULL: out of memory.
  */
 struct backend *ring_reader_new(const char *scratch_directory, struct scratch_budget *budget);
+
+/* The node belongs to a ring: until it is back there, what is here is not all that there is. Before it
+ * begins.
+ */
+void ring_reader_expect(struct backend *backend);
 
 /* The node is in a ring now; once, any thread. */
 void ring_reader_begin(struct backend *backend, const struct ring_reader_config *config);

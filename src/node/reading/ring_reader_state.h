@@ -63,6 +63,7 @@ struct ring_reader {
     uint32_t waiters_count; /* lock: of them, those that count as waiting */
     uint32_t asides_count;  /* lock: of them, threads of their own */
     bool is_active;         /* lock */
+    bool is_expected;       /* lock: it will be */
     struct bell idle;
     struct pool asides; /* struct ring_reader_aside */
 };
@@ -123,6 +124,7 @@ void ring_reader_leave(struct ring_reader *backend);
 
 /* Likewise if only the config is used, and nothing is waited for. False: there is no ring. */
 bool ring_reader_use(struct ring_reader *backend) MUST_CHECK;
+bool ring_reader_is_expected(struct ring_reader *backend);
 void ring_reader_unuse(struct ring_reader *backend);
 
 /* Likewise for a thread of its own. False: there is no ring, or there are many. */

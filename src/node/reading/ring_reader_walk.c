@@ -609,6 +609,10 @@ static enum err find_peers(struct ring_reader_cursor *cursor, struct peer **ret_
                              : config->has_everything != NULL && config->has_everything(config->context)) {
         return ERR_OK;
     }
+    if (config->is_in_ring != NULL && !config->is_in_ring(config->context)) {
+        walk_miss(cursor, NULL);
+        return ERR_OK;
+    }
     size_t peers_max = RING_READER_HOLDERS_MAX;
     if (!*ret_is_one_position) {
         peers_max = config->find_all(config->context, NULL, 0);
@@ -761,6 +765,10 @@ static enum err open_any(struct ring_reader_cursor *cursor) {
     struct bytes surt;
     if (!ring_reader_use(backend)) {
         cursor->err = ERR_NOT_FOUND; /* without a ring there is nothing */
+        if (ring_reader_is_expected(backend)) {
+            walk_miss(cursor, NULL);
+            cursor->err = ERR_UNREACHABLE;
+        }
         return ERR_OK;
     }
     enum err err = ERR_OK;
