@@ -8,7 +8,7 @@
 /* Room for so many bytes behind what is there; copies_put_end() takes what was written. */
 static inline struct wire_writer copies_put_begin(struct buf *out, size_t size) {
     struct wire_writer writer;
-    bool has_room = buf_reserve(out, size) == ERR_OK;
+    bool has_room = size > 0 && buf_reserve(out, size) == ERR_OK;
     wire_writer_init(&writer, has_room ? out->data + out->size : NULL, has_room ? size : 0);
     return writer;
 }
