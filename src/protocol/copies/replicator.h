@@ -2,9 +2,12 @@
  * replicator - a node's part in keeping the archive of the ring (decision 0011, "Who keeps what"), as one
  * pure machine: the daemon and the simulator run the same object files.
  *
- *      events ──replicator_step()──>   plan, custody, transfers, watch, full sync   ──replicator_next()──>
- * actions ^                             errands: conversations with other nodes │ └───────────────── answers,
- * each with the id of its action <──── carried out by others <─────────────┘
+ *      events ──replicator_step()──> plan, custody, transfers, watch, full sync
+ *         ^                          errands: conversations with other nodes
+ *         │                               │
+ *         │                        replicator_next()
+ *         │                               v
+ *      answers, by id <──────────── actions, each with an id: others carry them out
  *
  * It decides which node is told what is new here (protocol/copies/custody.h), which arcs are compared with
  * whom (protocol/copies/copy_plan.h), what is fetched (protocol/copies/transfer.h), challenged, handed on,
