@@ -560,10 +560,14 @@ static bool harvest_read_stored(struct harvest *harvest, struct trip *trip, cons
     return true;
 }
 
-/* What others have found out since this node was here: the next request asks by it. */
+/*
+ * What others have found out since this node was here: the next request asks by it. Not what another witness
+ * found in this visit: whoever asks by its validators is no witness.
+ */
 static void harvest_learn(struct harvest *harvest, struct trip *trip) {
     struct past_visits visits;
-    if (past_learn(&harvest->past, trip->url->url, INT64_MAX, &visits) != ERR_OK ||
+    int64_t before_us = harvest_look_since_us(trip->campaign);
+    if (past_learn(&harvest->past, trip->url->url, before_us, &visits) != ERR_OK ||
         visits.history.last_time_us <= trip->url->history.last_time_us) {
         return;
     }
