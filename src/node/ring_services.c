@@ -263,6 +263,28 @@ enum err ring_services_start_peer_rpc(struct ring_services *ring_services, struc
     return err;
 }
 
+/* A founder whom nobody has joined is alone: what it has is all that there is. */
+static bool services_expect_others(const struct ring_services *ring_services) {
+    const char *directory = ring_services->config.directory;
+    struct charter *charter = malloc(sizeof *charter);
+    struct peer *peers = malloc(RING_FILES_PEERS_MAX * sizeof *peers);
+    uint8_t *memory = malloc(CHARTER_SIZE_MAX);
+    struct bytes encoded;
+    bool is_ready = charter != NULL && peers != NULL && memory != NULL;
+    enum err err =
+        is_ready ? ring_files_read_charter(directory, charter, memory, &encoded, NULL) : ERR_MEMORY;
+    bool is_alone = err == ERR_NOT_FOUND;
+    if (err == ERR_OK) {
+        const uint8_t *self = transport_identity(ring_services->transport)->key;
+        is_alone = memcmp(charter->founder, self, PEER_KEY_SIZE) == 0 &&
+                   ring_files_read_peers(directory, peers) == 0;
+    }
+    free(memory);
+    free(peers);
+    free(charter);
+    return !is_alone;
+}
+
 /* What lives in a ring. */
 static enum err prepare_ring(struct ring_services *ring_services, struct err_detail *detail) {
     enum err err = ring_services_make_peer_rpc(ring_services, detail);
@@ -288,7 +310,8 @@ static enum err prepare_ring(struct ring_services *ring_services, struct err_det
     if (ring_services->guest == NULL) {
         return ERR_MEMORY;
     }
-    if (ring_files_has_charter(ring_services->config.directory)) {
+    ring_services->expects_others = services_expect_others(ring_services);
+    if (ring_services->expects_others) {
         ring_reader_expect(ring_services->guest);
     }
     instance_set_guest(ring_services->config.instance, ring_services->guest);
@@ -349,7 +372,7 @@ static enum err find_holders(void *context, const uint8_t place[RINGKEY_POSITION
 
 static bool is_in_ring(void *context) {
     const struct ring_services *ring_services = context;
-    return holders_copies(ring_services->holders) > 0;
+    return holders_copies(ring_services->holders) > 0 || !ring_services->expects_others;
 }
 
 static size_t find_all(void *context, struct peer *out, size_t peers_max) {

@@ -68,6 +68,7 @@ struct ring_services {
     struct route route;
     struct host_leases *host_leases;
     struct backend *guest; /* the instance's */
+    bool expects_others;   /* it was in a ring with others before it started */
     struct public_urls *public_urls;
 
     /* From when there is a charter. */

@@ -49,11 +49,6 @@ static enum err ring_files_write_file(const char *directory, const char *name, s
 
 /* ---- the charter and the membership ---- */
 
-bool ring_files_has_charter(const char *directory) {
-    char path[PATH_SIZE_MAX];
-    return access(ring_files_path_of(directory, "charter", path), F_OK) == 0;
-}
-
 enum err ring_files_read_charter(const char *directory, struct charter *ret_charter,
                                  uint8_t memory[CHARTER_SIZE_MAX], struct bytes *ret_encoded,
                                  struct err_detail *detail) {
@@ -188,7 +183,7 @@ enum err ring_files_leave(const char *directory, struct err_detail *detail) {
                                         "charter"}; /* the charter last: it counts */
     char path[PATH_SIZE_MAX];
     char left[PATH_SIZE_MAX + 8];
-    if (!ring_files_has_charter(directory)) {
+    if (access(ring_files_path_of(directory, "charter", path), F_OK) != 0) {
         return err_set(detail, ERR_NOT_FOUND, "%.200s is in no ring", directory);
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -21,9 +21,6 @@ enum err ring_files_read_charter(const char *directory, struct charter *ret_char
                                  uint8_t memory[CHARTER_SIZE_MAX], struct bytes *ret_encoded,
                                  struct err_detail *detail) MUST_CHECK;
 
-/* Is the node in a ring, whether or not it can reach it? */
-bool ring_files_has_charter(const char *directory);
-
 /* As charter_write() gives it. The directories are made. */
 enum err ring_files_write_charter(const char *directory, struct bytes charter,
                                   struct err_detail *detail) MUST_CHECK;
