@@ -223,10 +223,11 @@ static void details_put_version(struct sheet *sheet, const struct capture *captu
                  is_before ? "one before" : "one after");
 }
 
-static void put_message(struct sheet *sheet, const char *name, const char *id, struct bytes text) {
+static void put_message(struct sheet *sheet, const char *name, const char *id, struct bytes text,
+                        const char *why_not) {
     FILL(sheet, "<h2 id={html}>{html}</h2>\n", {.string = id}, {.string = name});
     if (text.size == 0) {
-        sheet_html(sheet, "<p class=quiet>Not stored.</p>\n");
+        sheet_format(sheet, "<p class=quiet>Not stored%s.</p>\n", why_not);
     } else {
         FILL(sheet, "<pre class=pre tabindex=0 role=region aria-labelledby={html}>{text}</pre>\n",
              {.string = id}, {.text = bytes_trim(text)});
@@ -248,8 +249,9 @@ static void details_put_page(struct sheet *sheet, const struct details *details)
         details_put_version(sheet, capture, "After", &neighbours->next, false);
         sheet_html(sheet, "</ul>\n");
     }
-    put_message(sheet, "Response header", "response", details->record.head);
-    put_message(sheet, "Request", "request", buf_bytes(&details->request));
+    put_message(sheet, "Response header", "response", details->record.head, "");
+    put_message(sheet, "Request", "request", buf_bytes(&details->request),
+                capture->status == 304 ? ": a visit that found the page unchanged keeps none" : "");
 }
 
 static bool is_exact(const struct pages_target *target, const struct capture *capture) {
