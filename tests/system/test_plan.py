@@ -318,7 +318,7 @@ def test_help_man_page_and_completion_know_it(mnemon):
         assert option in page_text
     assert "today, thesis, thesis-light" in re.sub(r"\s+", " ", page_text)
     assert "mnemon plan" in mnemon("help", "--man").stdout.replace("\\-", "-")
-    assert '"plan --preset") words="today thesis thesis-light"' in mnemon("completion", "bash").stdout
+    assert '"plan --preset "*) words="today thesis thesis-light"' in mnemon("completion", "bash").stdout
 
 
 def test_unchanged_visits_and_what_is_added_are_measured(mnemon, plan, tmp_path):
