@@ -37,8 +37,9 @@ struct plan_measure {
     double urls_size;          /* sum over the URLs */
     uint64_t linking_count;    /* pages that were read for their links */
     uint64_t links_count;      /* in them */
-    uint64_t visits_count;     /* captures of a URL with the contents of the one before: revisits */
-    double visits_size;        /* sum of their records, and of their part of the index */
+    uint64_t visits_count;     /* captures of a URL with the contents of the one before */
+    uint64_t revisits_count;   /* of them, stored as revisits */
+    double visits_size;        /* sum of the records of these, and of their part of the index */
     double added_count;        /* URLs that were first captured after the first round of visits */
     double added_days;         /* in so many days; 0: it is too young to tell */
     struct plan_kind pages;

@@ -182,8 +182,11 @@ static enum err see_capture(struct measuring *measuring, const struct capture *c
     }
     if (is_changed) {
         see_contents(measuring, capture);
-    } else if (capture->flags & CAPTURE_REVISIT) {
+    } else {
         measure->visits_count++;
+    }
+    if (!is_changed && (capture->flags & CAPTURE_REVISIT)) { /* one that was imported first has the payload */
+        measure->revisits_count++;
         measure->visits_size += (double)capture->location.length + (double)measuring->index_size;
     }
     measuring->time_us = capture->time_us;
@@ -333,8 +336,8 @@ void plan_apply(struct plan *plan) {
     set_kind(plan, &measure->embeds, CAPACITY_EMBED_SIZE, CAPACITY_EMBED_COMPRESSED, CAPACITY_EMBEDS_CHANGED);
     set(plan, CAPACITY_DUPLICATES, (double)measure->duplicates_count / (double)measure->contents_count);
     set(plan, CAPACITY_URL_SIZE, measure->urls_size / urls_count);
-    if (measure->visits_count > 0) {
-        set(plan, CAPACITY_VISIT_SIZE, measure->visits_size / (double)measure->visits_count);
+    if (measure->revisits_count > 0) {
+        set(plan, CAPACITY_VISIT_SIZE, measure->visits_size / (double)measure->revisits_count);
     }
     if (measure->added_days > 0) {
         set(plan, CAPACITY_ADDED, measure->added_count / urls_count / measure->added_days);
