@@ -4,8 +4,8 @@
  */
 #include "../unit/allocations.h"
 #include "../unit/unit.h"
-#include "sim/world/swarm.h"
 #include "story.h"
+#include "swarm.h"
 
 enum { NODES_COUNT = 8, CORRECT_SEEDS_COUNT = 1000 };
 

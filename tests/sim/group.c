@@ -3,7 +3,7 @@
 #include "sim/experiments/experiment.h"
 #include "sim/experiments/group_world.h"
 #include "sim/experiments/probe_path.h"
-#include "sim/world/swarm.h"
+#include "swarm.h"
 
 enum { NODES = 12 };
 static const uint64_t MINUTE_US = 60000000;

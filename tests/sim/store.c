@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/prng.h"
-#include "sim/world/disk_vfs.h"
+#include "disk_vfs.h"
 #include "store/index/index_cursor.h"
 #include "store/volume/compact.h"
 #include "store/volume/verify.h"

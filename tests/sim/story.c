@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/wire.h"
-#include "sim/world/swarm.h"
+#include "swarm.h"
 
 static const uint64_t PERIOD_US = 100000;
 static const uint64_t FAULTS_US = 60 * 100000;  /* 60 periods of faults and increments … */

@@ -9,8 +9,8 @@
  * every node that is not gone; from there the protocol owes progress, which the caller checks after a
  * stated virtual time.
  */
-#ifndef MNEMON_SIM_WORLD_SWARM_H
-#define MNEMON_SIM_WORLD_SWARM_H
+#ifndef MNEMON_TESTS_SIM_SWARM_H
+#define MNEMON_TESTS_SIM_SWARM_H
 
 #include "base/buf.h"
 #include "sim/world/sim.h"

@@ -1,4 +1,4 @@
-#include "sim/world/disk_vfs.h"
+#include "disk_vfs.h"
 
 #include <stdio.h>
 

@@ -4,8 +4,8 @@
  * So that the real store can be stopped at any point and be shown what a crash left. The store has threads of
  * its own, therefore the lock; a simulation that must repeat bit for bit uses it from one thread at a time.
  */
-#ifndef MNEMON_SIM_WORLD_DISK_VFS_H
-#define MNEMON_SIM_WORLD_DISK_VFS_H
+#ifndef MNEMON_TESTS_SIM_DISK_VFS_H
+#define MNEMON_TESTS_SIM_DISK_VFS_H
 
 #include <pthread.h>
 

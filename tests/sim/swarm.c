@@ -1,4 +1,4 @@
-#include "sim/world/swarm.h"
+#include "swarm.h"
 
 static const char *const fault_names[SWARM_FAULTS_COUNT] = {
     "jitter",    "loss",       "duplicate",  "reorder", "corrupt",   "slow-uplink",
