@@ -74,6 +74,22 @@ def test_rooms_include_only_rooms_above_them(root, tree):
     assert "store/index/ may only include rooms above it, not volume" in result.stderr
 
 
+def test_files_include_each_other_in_no_circle(root, tree):
+    header = tree / "src" / "web" / "html" / "links_rules.h"
+    header.write_text(header.read_text().replace("#include <stddef.h>", '#include "web/html/links.h"'))
+    result = run(root / "tools" / "check-layers", tree)
+    assert result.returncode == 1
+    assert "web/html/links -> web/html/links_rules -> web/html/links: these include each other" in result.stderr
+
+
+def test_static_functions_have_names_of_their_own(root, tree):
+    for number in range(6):
+        (tree / "src" / "base" / f"bad{number}.c").write_text("static bool do_it(int a,\n                  int b) {\n")
+    result = run(root / "tools" / "check-layers", tree)
+    assert result.returncode == 1
+    assert "6 static functions are called do_it" in result.stderr
+
+
 def test_layers_follow_the_table_of_the_document(root, tree):
     document = tree / "docs" / "architecture.md"
     row = next(line for line in document.read_text().splitlines() if line.startswith("| `web/`"))

@@ -59,6 +59,15 @@ bool ring_reader_use(struct ring_reader *backend) {
     return is_active;
 }
 
+enum ring_reader_knowledge ring_reader_knowledge(const struct ring_reader_config *config,
+                                                 const uint8_t position[RINGKEY_POSITION_SIZE]) {
+    if (!config->is_current(config->context, position)) {
+        return RING_READER_KNOWS_NOT;
+    }
+    bool has_any = config->has_any == NULL || config->has_any(config->context, position);
+    return has_any ? RING_READER_KNOWS_ALL : RING_READER_KNOWS_OF_NOTHING;
+}
+
 bool ring_reader_is_expected(struct ring_reader *backend) {
     pthread_mutex_lock(&backend->lock);
     bool is_expected = backend->is_expected;

@@ -115,17 +115,22 @@ struct ring_reader_question {
     enum err err;        /* how it ended */
 };
 
+/* What is known of a place without asking anybody. */
+enum ring_reader_knowledge { RING_READER_KNOWS_NOT, RING_READER_KNOWS_OF_NOTHING, RING_READER_KNOWS_ALL };
+enum ring_reader_knowledge ring_reader_knowledge(const struct ring_reader_config *config,
+                                                 const uint8_t position[RINGKEY_POSITION_SIZE]);
+
 /*
- * Before and after each wait for others. ERR_NOT_FOUND: there is no ring; ERR_UNREACHABLE: too many do so
- * already.
+ * Before and after each wait for others. ERR_NOT_FOUND: there is no ring; ERR_UNREACHABLE: it is not there
+ * yet, or too many do so already.
  */
 enum err ring_reader_enter(struct ring_reader *backend) MUST_CHECK;
 void ring_reader_leave(struct ring_reader *backend);
 
 /* Likewise if only the config is used, and nothing is waited for. False: there is no ring. */
 bool ring_reader_use(struct ring_reader *backend) MUST_CHECK;
-bool ring_reader_is_expected(struct ring_reader *backend);
 void ring_reader_unuse(struct ring_reader *backend);
+bool ring_reader_is_expected(struct ring_reader *backend); /* there will be one */
 
 /* Likewise for a thread of its own. False: there is no ring, or there are many. */
 bool ring_reader_enter_aside(struct ring_reader *backend) MUST_CHECK;

@@ -581,18 +581,6 @@ static enum err walk_start(struct ring_reader_cursor *cursor) {
     return err;
 }
 
-/* What is known of a place without asking anybody. */
-enum knowledge { KNOWS_NOT, KNOWS_OF_NOTHING, KNOWS_ALL };
-
-static enum knowledge knowledge_of(const struct ring_reader_config *config,
-                                   const uint8_t position[RINGKEY_POSITION_SIZE]) {
-    if (!config->is_current(config->context, position)) {
-        return KNOWS_NOT;
-    }
-    bool has_any = config->has_any == NULL || config->has_any(config->context, position);
-    return has_any ? KNOWS_ALL : KNOWS_OF_NOTHING;
-}
-
 /* The nodes that have captures of this walk. No peers: nobody but ourselves. */
 static enum err find_peers(struct ring_reader_cursor *cursor, struct peer **ret_peers, size_t *ret_count,
                            bool *ret_is_one_position) {
@@ -602,10 +590,11 @@ static enum err find_peers(struct ring_reader_cursor *cursor, struct peer **ret_
     uint8_t position[RINGKEY_POSITION_SIZE];
     *ret_is_one_position = ring_reader_scope(&session->sha256, buf_bytes(&cursor->from),
                                              buf_bytes(&cursor->to), config->mapping, position);
-    enum knowledge knowledge = *ret_is_one_position ? knowledge_of(config, position) : KNOWS_NOT;
-    cursor->is_denied = knowledge == KNOWS_OF_NOTHING;
+    enum ring_reader_knowledge knowledge =
+        *ret_is_one_position ? ring_reader_knowledge(config, position) : RING_READER_KNOWS_NOT;
+    cursor->is_denied = knowledge == RING_READER_KNOWS_OF_NOTHING;
     *ret_count = 0;
-    if (*ret_is_one_position ? knowledge == KNOWS_ALL
+    if (*ret_is_one_position ? knowledge == RING_READER_KNOWS_ALL
                              : config->has_everything != NULL && config->has_everything(config->context)) {
         return ERR_OK;
     }
@@ -726,12 +715,12 @@ enum err ring_reader_walk_open(struct backend_session *session, struct bytes fro
     return ERR_OK;
 }
 
-static enum knowledge knowledge_of_url(struct ring_reader_cursor *cursor, struct bytes surt) {
+static enum ring_reader_knowledge knowledge_of_url(struct ring_reader_cursor *cursor, struct bytes surt) {
     const struct ring_reader_config *config = &cursor->backend->config;
     uint8_t position[RINGKEY_POSITION_SIZE];
     position_of_surt(&ring_reader_session(cursor->cursor.session)->sha256, surt,
                      (enum position_mapping)config->mapping, position);
-    return knowledge_of(config, position);
+    return ring_reader_knowledge(config, position);
 }
 
 /* In the listing of one URL, if it fits there. */
@@ -752,10 +741,11 @@ static enum err find_listing(struct ring_reader_cursor *cursor, struct bytes sur
 
 /* A compared holder needs none; if it has nothing, it asks, and does not depend on an answer. */
 static enum err open_listing(struct ring_reader_cursor *cursor, struct bytes surt) {
-    enum knowledge knowledge = knowledge_of_url(cursor, surt);
-    cursor->is_denied = knowledge == KNOWS_OF_NOTHING;
-    enum err err = knowledge == KNOWS_ALL ? ERR_NOT_FOUND : find_listing(cursor, surt);
-    bool is_over = knowledge == KNOWS_ALL || (cursor->is_denied && err != ERR_OK && err != ERR_MEMORY);
+    enum ring_reader_knowledge knowledge = knowledge_of_url(cursor, surt);
+    cursor->is_denied = knowledge == RING_READER_KNOWS_OF_NOTHING;
+    enum err err = knowledge == RING_READER_KNOWS_ALL ? ERR_NOT_FOUND : find_listing(cursor, surt);
+    bool is_over =
+        knowledge == RING_READER_KNOWS_ALL || (cursor->is_denied && err != ERR_OK && err != ERR_MEMORY);
     cursor->err = is_over ? ERR_NOT_FOUND : ERR_OK;
     return is_over ? ERR_OK : err;
 }

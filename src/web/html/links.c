@@ -219,7 +219,8 @@ static struct bytes links_written(struct links *links, const struct buf *buf) {
     return (struct bytes){NULL, 0};
 }
 
-struct bytes links_to_utf8(struct links *links, struct bytes raw) {
+/* The slice of the document in UTF-8: itself, or a copy in links->utf8. */
+static struct bytes links_to_utf8(struct links *links, struct bytes raw) {
     if (links->encoding == encoding_utf8 || links->is_decoded || bytes_are_ascii(raw)) {
         return raw;
     }

@@ -4,7 +4,16 @@
 #ifndef MNEMON_WEB_HTML_LINKS_RULES_H
 #define MNEMON_WEB_HTML_LINKS_RULES_H
 
-#include "web/html/links.h"
+#include <stddef.h>
+
+enum link_kind {
+    LINK_PAGE,    /* somewhere to go: a, area, link rel=next, feed entries */
+    LINK_EMBED,   /* part of the page: images, styles, scripts, fonts, media, frames, manifests */
+    LINK_REFRESH, /* where meta refresh or the Refresh header leads */
+    LINK_FORM,    /* action of a form with method GET; only with options.forms */
+    LINK_GUESS,   /* looks like a URL: strings in scripts and JSON, previews; with options.guesses */
+};
+enum { LINK_KINDS_COUNT = LINK_GUESS + 1 };
 
 /* Each element and each attribute stands here once, with its name in lower case, as words.h wants it. */
 #define LINKS_CONSTANT(constant, name) constant,

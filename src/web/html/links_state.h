@@ -96,9 +96,6 @@ struct links {
 
 /* links.c */
 
-/* The slice of the document in UTF-8: itself, or a copy in links->utf8. */
-struct bytes links_to_utf8(struct links *links, struct bytes raw);
-
 /*
  * What the slice of the document means, in UTF-8, character references resolved by flags of enum
  * html_decoding. In the document itself if nothing is to be done, else in links->value.

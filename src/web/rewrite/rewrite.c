@@ -67,25 +67,6 @@ void rewrite_free(struct rewrite *rewrite) {
  * What a document is taken for
  */
 
-static const char *const modifier_names[REWRITE_MODIFIERS_COUNT] = {
-    [REWRITE_PAGE] = "mp_",   [REWRITE_RAW] = "id_",     [REWRITE_IFRAME] = "if_",  [REWRITE_FRAME] = "fr_",
-    [REWRITE_IMAGE] = "im_",  [REWRITE_SCRIPT] = "js_",  [REWRITE_MODULE] = "esm_", [REWRITE_STYLE] = "cs_",
-    [REWRITE_OBJECT] = "oe_", [REWRITE_WORKER] = "wkr_",
-};
-
-const char *rewrite_modifier_name(enum rewrite_modifier modifier) {
-    return modifier_names[modifier];
-}
-
-enum rewrite_modifier rewrite_modifier_of(struct bytes name) {
-    for (size_t i = 0; i < REWRITE_MODIFIERS_COUNT; i++) {
-        if (bytes_equal(name, bytes_of_string(modifier_names[i]))) {
-            return (enum rewrite_modifier)i;
-        }
-    }
-    return REWRITE_PAGE;
-}
-
 /* How images, media, fonts and archives start. */
 static bool is_binary(struct bytes head) {
     static const struct {
@@ -263,9 +244,10 @@ bool rewrite_is_absolute(struct bytes text) {
     return input_scheme_length(text) > 0 || (text.size > 0 && text.data[0] == '/');
 }
 
-/* Append the replay URL; false, and nothing appended, if the text is left alone. */
-static bool put_replay_url(struct rewrite *rewrite, const struct rewrite_place *place, const struct url *base,
-                           enum rewrite_modifier modifier, struct bytes text, struct buf *out) {
+/* The replay URL, in rewrite->replay; false if the text is left alone. */
+static bool put_replay_url(struct rewrite *rewrite, enum rewrite_modifier modifier, struct bytes text) {
+    const struct rewrite_place *place = &rewrite->place;
+    struct buf *out = &rewrite->replay;
     struct bytes trimmed = input_trim(text);
     size_t scheme_size = input_scheme_length(trimmed);
     if (trimmed.size == 0 || trimmed.data[0] == '#' ||
@@ -274,12 +256,13 @@ static bool put_replay_url(struct rewrite *rewrite, const struct rewrite_place *
         return false;
     }
     struct url *url = &rewrite->url;
-    enum err err = url_parse(url, trimmed, base, NULL);
+    enum err err = url_parse(url, trimmed, rewrite->base, NULL);
     rewrite_check(rewrite, err == ERR_INVALID ? ERR_OK : err);
     bool is_web = url->scheme_type >= URL_SCHEME_HTTP && url->scheme_type <= URL_SCHEME_WSS;
     if (err != ERR_OK || !is_web || url_href(url).size > text.size + REWRITE_GROWTH_MAX) {
         return false;
     }
+    buf_clear(out);
     buf_put(out, place->prefix);
     buf_put(out, place->timestamp);
     buf_put_string(out, rewrite_modifier_name(modifier));
@@ -303,25 +286,11 @@ bool rewrite_resolve(struct rewrite *rewrite, enum rewrite_modifier modifier, st
     if (text.size > URL_SIZE_MAX) {
         return false;
     }
-    buf_clear(&rewrite->replay);
-    if (!put_replay_url(rewrite, &rewrite->place, rewrite->base, modifier, encoded(rewrite, text),
-                        &rewrite->replay)) {
+    if (!put_replay_url(rewrite, modifier, encoded(rewrite, text))) {
         return false;
     }
     *ret_url = buf_bytes(&rewrite->replay);
     return true;
-}
-
-enum err rewrite_reference(struct rewrite *rewrite, const struct rewrite_place *place,
-                           enum rewrite_modifier modifier, struct bytes reference, struct buf *out) {
-    enum err before = rewrite->err; /* a document's may be under way */
-    rewrite->err = ERR_OK;
-    if (!put_replay_url(rewrite, place, place->url, modifier, reference, out) && rewrite->err == ERR_OK) {
-        buf_put(out, reference);
-    }
-    enum err err = rewrite->err != ERR_OK ? rewrite->err : out->err;
-    rewrite->err = before;
-    return err;
 }
 
 /*

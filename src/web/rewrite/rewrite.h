@@ -39,30 +39,10 @@
 #define MNEMON_WEB_REWRITE_REWRITE_H
 
 #include "base/buf.h"
+#include "web/rewrite/rewrite_modifier.h"
 #include "web/url/url.h"
 
-/* What the part of a replay URL behind its digits asks for: conventions of the Wayback Machine and pywb. */
-enum rewrite_modifier {
-    REWRITE_PAGE,   /* "" and "mp_": a page in the replay frame */
-    REWRITE_RAW,    /* "id_" */
-    REWRITE_IFRAME, /* "if_" */
-    REWRITE_FRAME,  /* "fr_" */
-    REWRITE_IMAGE,  /* "im_" */
-    REWRITE_SCRIPT, /* "js_" */
-    REWRITE_MODULE, /* "esm_": a script that is a module; only our own rewriting writes it */
-    REWRITE_STYLE,  /* "cs_" */
-    REWRITE_OBJECT, /* "oe_" */
-    REWRITE_WORKER, /* "wkr_" */
-};
-enum { REWRITE_MODIFIERS_COUNT = REWRITE_WORKER + 1 };
-
 enum { REWRITE_GROWTH_MAX = 4096, REWRITE_DEPTH_MAX = 4 /* of srcdoc in srcdoc */ };
-
-/* "mp_", "id_" … */
-const char *rewrite_modifier_name(enum rewrite_modifier modifier);
-
-/* The modifier that the text behind the digits names, "" included; unknown ones are REWRITE_PAGE. */
-enum rewrite_modifier rewrite_modifier_of(struct bytes name);
 
 /* How a document is rewritten. */
 enum rewrite_format {
@@ -121,13 +101,5 @@ enum err rewrite_finish(struct rewrite *rewrite) MUST_CHECK;
  * rewrite_finish() was called.
  */
 const char *rewrite_charset(const struct rewrite *rewrite);
-
-/*
- * Append the replay URL of one reference, as in a Location or Link header; itself if it is left alone.
- * Needs no document.
- */
-enum err rewrite_reference(struct rewrite *rewrite, const struct rewrite_place *place,
-                           enum rewrite_modifier modifier, struct bytes reference,
-                           struct buf *out) MUST_CHECK;
 
 #endif

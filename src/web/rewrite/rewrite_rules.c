@@ -1,5 +1,7 @@
 #include "web/rewrite/rewrite_rules.h"
 
+#include "web/rewrite/rewrite_modifier.h"
+
 /* Both lists are in the order of their enum. */
 static const char *const more_elements[] = {"baseurl", "blockquote", "del",      "head",
                                             "html",    "ins",        "location", "q"};

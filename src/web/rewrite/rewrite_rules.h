@@ -7,7 +7,6 @@
 
 #include "web/html/links_rules.h"
 #include "web/html/words.h"
-#include "web/rewrite/rewrite.h"
 
 /* Names that links_rules.h has no use for; the numbers go on behind its own. */
 enum rewrite_element {

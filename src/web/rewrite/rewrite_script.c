@@ -1,5 +1,7 @@
 #include "web/rewrite/rewrite_script.h"
 
+#include "web/url/url.h"
+
 enum { VIEW_SIZE_MAX = REWRITE_CLAUSE_SIZE_MAX * 2 };
 
 void rewrite_script_init(struct rewrite_script *script, const struct words *words) {

@@ -39,7 +39,6 @@
 #define MNEMON_WEB_REWRITE_REWRITE_SCRIPT_H
 
 #include "web/html/tape.h"
-#include "web/rewrite/rewrite.h"
 #include "web/rewrite/rewrite_scan.h"
 
 #define REWRITE_NAME_LOCATION "__mnemon_location"
@@ -99,8 +98,8 @@ struct rewrite_script_place {
     bool is_module;
     struct bytes base; /* URL against which import() is resolved; borrowed */
     rewrite_specifier *specifier;
-    rewrite_put *put;
-    void *context; /* of both */
+    enum err (*put)(void *context, struct bytes piece); /* as rewrite_put of rewrite.h */
+    void *context;                                      /* of both */
 };
 
 struct rewrite_script {
