@@ -1,7 +1,5 @@
 #include "base/utc.h"
 
-#include <stdio.h>
-
 enum { SECONDS_PER_DAY = 86400, MICROSECONDS = 1000000 };
 
 static const char month_names[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",

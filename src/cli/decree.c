@@ -10,7 +10,6 @@
 #include "node/ring/deletion_text.h"
 #include "node/ring/routing.h"
 #include "node/transport/ring_files.h"
-#include "store/instance/query.h"
 #include "web/url/surt.h"
 
 enum { NAME_DIGITS = 16, JOB_NAME_PREFIX_SIZE = 5 };

@@ -6,7 +6,6 @@
 #include "cli/decree.h"
 #include "node/ring/decrees.h"
 #include "node/ring/deletions.h"
-#include "node/transport/ring_files.h"
 
 enum { JSON_SIZE_MAX = 256 << 20 };
 

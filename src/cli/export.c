@@ -1,10 +1,8 @@
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/map.h"
-#include "base/utc.h"
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/export_wacz.h"
@@ -13,7 +11,6 @@
 #include "cli/progress.h"
 #include "store/instance/absent.h"
 #include "store/instance/query.h"
-#include "store/volume/volume_record.h"
 #include "version.h"
 #include "warc/warc_writer.h"
 

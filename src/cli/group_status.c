@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "cli/ask.h"
 #include "cli/commands.h"
 #include "cli/group.h"

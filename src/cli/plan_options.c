@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "base/value.h"
 #include "cli/plan.h"
 

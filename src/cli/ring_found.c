@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <sys/stat.h>

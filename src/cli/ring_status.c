@@ -5,7 +5,6 @@
 #include "base/json.h"
 #include "base/value.h"
 #include "cli/ask.h"
-#include "cli/commands.h"
 #include "cli/ring.h"
 #include "net/identity.h"
 #include "node/transport/ring_files.h"

@@ -1,6 +1,5 @@
 /* The crowd as a part of what the nodes of a ring do together: decision 0012. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/json.h"
 #include "net/datagram.h"

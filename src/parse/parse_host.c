@@ -1,7 +1,6 @@
 #include "parse/parse_host.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>

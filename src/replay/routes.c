@@ -1,6 +1,5 @@
 #include "replay/routes.h"
 
-#include "base/assert.h"
 #include "replay/admin/admin_pages.h"
 #include "replay/cdx/cdx.h"
 #include "replay/pages/find.h"

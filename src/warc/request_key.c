@@ -1,7 +1,6 @@
 #include "warc/request_key.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 
 #include "web/url/percent.h"

@@ -1,7 +1,6 @@
 #include "warc/warc_record.h"
 
 #include "base/utc.h"
-#include "http/message/http_head.h"
 #include "web/type/mime_type.h"
 
 enum {

@@ -1,11 +1,9 @@
 #include "crawl/engine/crawler.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/value.h"
 #include "crawl/engine/crawler_state.h"
 #include "http/message/http_head.h"
 

@@ -13,7 +13,6 @@
 #include "parse/parse_links.h"
 #include "parse/parse_seat.h"
 #include "store/instance/merge.h"
-#include "warc/warc_record.h"
 #include "web/type/mime_type.h"
 #include "web/url/url_href.h"
 

@@ -1,7 +1,6 @@
 #include "crawl/engine/job.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/sha256.h"
 #include "base/value.h"

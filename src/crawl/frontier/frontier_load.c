@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <sys/random.h>
 
 #include "base/map.h"

@@ -2,7 +2,6 @@
 
 #include "base/retry.h"
 #include "base/utc.h"
-#include "base/value.h"
 
 static const uint64_t SECOND_US = 1000000;
 

@@ -6,7 +6,6 @@
 
 #include "base/json.h"
 #include "run/task.h"
-#include "run/thread.h"
 
 enum {
     REMOTE_SAMPLES = 15, /* volume servers are asked every so many samples */

@@ -1,6 +1,5 @@
 /* A job as a program asks for it, in JSON: the keys of job.conf (docs/formats/job.md), and URLs. */
 #include <jansson.h>
-#include <stdlib.h>
 
 #include "crawl/rules/pattern.h"
 #include "crawl/rules/scope.h"

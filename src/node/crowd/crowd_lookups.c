@@ -6,7 +6,6 @@
 #include "base/hex.h"
 #include "base/json.h"
 #include "base/sha256.h"
-#include "base/utc.h"
 #include "net/identity.h"
 #include "node/crowd/crowd_reader.h"
 #include "store/access/access.h"

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/hex.h"
-#include "base/utc.h"
 #include "base/whole_file.h"
 #include "node/crowd/offers_state.h"
 #include "store/keyset/position.h"

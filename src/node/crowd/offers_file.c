@@ -11,7 +11,6 @@
 #include "base/whole_file.h"
 #include "base/wire.h"
 #include "store/remote/backend_code.h"
-#include "store/volume/volume.h"
 
 #define MAGIC "MNEMONO1"
 

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/config.h"

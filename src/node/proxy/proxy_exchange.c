@@ -1,6 +1,5 @@
 /* One request: the origin is asked, others if it does not answer; the first answer counts. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "net/reach.h"
 #include "node/proxy/proxy_state.h"

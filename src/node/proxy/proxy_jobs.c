@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/utc.h"
 #include "crawl/engine/attest.h"
 #include "net/identity.h"
 #include "node/crowd/crowd_reader.h"

@@ -1,4 +1,3 @@
-#include "base/utc.h"
 #include "replay/admin/admin_pages_state.h"
 #include "replay/admin/ring_text.h"
 

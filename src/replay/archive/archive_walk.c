@@ -1,7 +1,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/value.h"
 #include "replay/archive/archive_state.h"
 #include "store/instance/merge.h"
 #include "store/instance/query.h"

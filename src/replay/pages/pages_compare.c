@@ -1,5 +1,4 @@
 #include "base/hex.h"
-#include "base/utc.h"
 #include "parse/parse_lines.h"
 #include "replay/pages/pages_content.h"
 #include "replay/pages/pages_diff.h"

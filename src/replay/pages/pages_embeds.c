@@ -1,5 +1,3 @@
-#include <stdlib.h>
-
 #include "base/json.h"
 #include "parse/parse_links.h"
 #include "replay/pages/pages_content.h"

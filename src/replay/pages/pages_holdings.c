@@ -1,7 +1,6 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "base/utc.h"
 #include "replay/pages/pages_kit.h"
 #include "replay/survey/survey.h"
 

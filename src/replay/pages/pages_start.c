@@ -1,5 +1,4 @@
 #include "base/json.h"
-#include "base/utc.h"
 #include "replay/pages/pages_kit.h"
 #include "replay/survey/survey.h"
 

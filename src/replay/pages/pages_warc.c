@@ -2,7 +2,6 @@
 
 #include "base/utc.h"
 #include "replay/pages/pages_kit.h"
-#include "store/volume/volume_record.h"
 #include "warc/warc_writer.h"
 
 /*

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "base/hex.h"
-#include "http/message/http_head.h"
 #include "replay/site/origin.h"
 #include "warc/warc_id.h"
 #include "web/type/mime_type.h"
