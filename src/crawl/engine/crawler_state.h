@@ -20,7 +20,7 @@
 
 enum {
     CRAWLER_TRIES_MAX = 3,
-    CRAWLER_ABSENT_TRIES_MAX = 2, /* where nobody listens */
+    CRAWLER_ABSENT_TRIES_MAX = 2, /* if nobody listens */
     CRAWLER_REFUSALS_MAX = 4,
     CRAWLER_STORING_MAX = 512,
 };

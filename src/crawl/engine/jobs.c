@@ -398,7 +398,7 @@ static void jobs_on_timer(uv_timer_t *timer) {
 }
 
 void jobs_look(struct jobs *jobs) {
-    jobs_on_timer(&jobs->timer); /* where one is under way already, the next second sees the rest */
+    jobs_on_timer(&jobs->timer); /* if one is under way already, the next second sees the rest */
 }
 
 const struct crawler *jobs_crawler(const struct jobs *jobs) {

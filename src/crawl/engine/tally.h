@@ -65,7 +65,7 @@ struct tally {
     uint64_t errors[TALLY_ERRORS_MAX]; /* by -enum err */
     uint64_t traps[TRAP_REASONS_COUNT];
     uint64_t out_of_scope_count;
-    struct tally_type types[TALLY_TYPES_MAX]; /* the last is "other" where there are more */
+    struct tally_type types[TALLY_TYPES_MAX]; /* the last is "other" if there are more */
     size_t types_count;
     struct tally_failure failures[TALLY_REASONS_MAX];
     size_t failures_count;

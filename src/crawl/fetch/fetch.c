@@ -356,7 +356,7 @@ void fetch_raise_descriptors_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit); /* where it is refused, it stays as it is */
+        setrlimit(RLIMIT_NOFILE, &limit); /* if it is refused, it stays as it is */
     }
 }
 

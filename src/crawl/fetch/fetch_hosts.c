@@ -1,7 +1,7 @@
 /*
  * fetch_hosts - which addresses libcurl was told (CURLOPT_RESOLVE) for which host and port.
  *
- * libcurl keeps what it was told for ever, so this remembers it, tells it anew only where the addresses have
+ * libcurl keeps what it was told for ever, so this remembers it, tells it anew only if the addresses have
  * changed, and has it forget the hosts that were new longest ago when there are too many. A host with running
  * transfers is not forgotten: libcurl would resolve it by itself when it must connect again.
  */

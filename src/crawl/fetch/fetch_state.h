@@ -64,7 +64,7 @@ struct fetch_message {
     const char *accept; /* from the own headers, or NULL */
 };
 
-/* ERR_INVALID, with the reason, where an own header is none or is not for others to set. */
+/* ERR_INVALID, with the reason, if an own header is none or is not for others to set. */
 enum err fetch_message_init(struct fetch_message *message, const struct fetch_config *config,
                             struct err_detail *detail) MUST_CHECK;
 void fetch_message_done(struct fetch_message *message);

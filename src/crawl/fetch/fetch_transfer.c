@@ -248,7 +248,7 @@ static SSL *tls_of(const struct fetch_transfer *transfer) {
     return session != NULL && session->backend == CURLSSLBACKEND_OPENSSL ? session->internals : NULL;
 }
 
-/* Connected, TLS included; the request goes out next. Again, where a kept connection proves dead. */
+/* Connected, TLS included; the request goes out next. Again, if a kept connection proves dead. */
 static int on_request(void *context, char *ip, char *own_ip, int port, int own_port) {
     struct fetch_transfer *transfer = context;
     (void)own_ip;

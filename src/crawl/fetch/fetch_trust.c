@@ -1,7 +1,7 @@
 /*
  * fetch_trust - certificates: checked against the system's authorities and the host's name, the verdict kept.
  *
- * An archive wants the page even where the certificate is bad, but says so. So the handshake goes on whatever
+ * An archive wants the page even if the certificate is bad, but says so. So the handshake goes on whatever
  * the check finds, in one connection, and OpenSSL keeps the finding with the connection; unless bad ones are
  * refused. Old servers are spoken to as well: TLS 1.0 and weak keys pass where bad certificates do.
  *

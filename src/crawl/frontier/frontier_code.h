@@ -21,7 +21,7 @@
  * Integers in keys are big-endian, so that they sort. signed is zigzag: 0, -1, 1, -2 are 0, 1, 2, 3. flags
  * tell which of the parts in brackets are there. url and name reach to the end.
  *
- * "c" are written when the frontier is closed, and only believed where nothing was written after them.
+ * "c" are written when the frontier is closed, and only believed if nothing was written after them.
  *
  * A known URL has a "k" from the moment that it is known, which is never changed; a "q" while it waits; a "u"
  * once something was found out about it. "k" is small because all of them are read when the frontier is

@@ -8,7 +8,7 @@
  *      - Crawl-delay of its robots.txt, up to a maximum; not where the user chose 0
  *      - Retry-After of a 429 or 503, up to a maximum; without one, and for failures, a time that doubles
  * with each bad answer in a row and halves with each good one
- *      - a moment, where nobody listens and nobody has answered yet: nobody is there to be patient with
+ *      - a moment, if nobody listens and nobody has answered yet: nobody is there to be patient with
  *
  * After a number of failed connections in a row the host counts as dead for this visit. Many hosts behind one
  * address share a limit of transfers and a delay: struct pace_addresses.
@@ -34,7 +34,7 @@ struct pace_config {
     uint64_t retry_after_max_us; /* the same */
     uint64_t backoff_min_us;     /* after the first bad answer */
     uint64_t backoff_max_us;
-    uint64_t absent_us;             /* after the first failure where nobody listens */
+    uint64_t absent_us;             /* after the first failure if nobody listens */
     uint32_t failures_max;          /* connections in a row; then it is dead */
     uint32_t address_transfers_max; /* at once for one IP address; 0: no limit */
     uint64_t address_delay_us;      /* between two starts for one IP address; not where the user chose 0 */
@@ -154,7 +154,7 @@ void pace_addresses_done(struct pace_addresses *addresses);
 
 /*
  * May a transfer to this IP start now? Then it is counted until pace_address_end(). Else *ret_next_us is when
- * to ask again, or UINT64_MAX: when another one to it has ended. Where the table is full of busy addresses,
+ * to ask again, or UINT64_MAX: when another one to it has ended. If the table is full of busy addresses,
  * new ones are not counted and may start.
  */
 bool pace_address_start(struct pace_addresses *addresses, const struct pace_config *config,

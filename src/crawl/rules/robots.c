@@ -80,7 +80,7 @@ static size_t robots_find_space(struct bytes text) {
     return i;
 }
 
-/* "name: value", or "name value" where the colon was forgotten. */
+/* "name: value", or "name value" if the colon was forgotten. */
 static void robots_read_line(struct robots_line *line) {
     size_t colon = bytes_find_byte(line->text, ':');
     line->kind = robots_line_kind_of(bytes_trim(bytes_slice(line->text, 0, colon)));

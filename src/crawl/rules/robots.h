@@ -12,12 +12,12 @@
  * ASCII escaped, hex digits capital; in a query ":/?@" equal their escapes, as in the RFC's examples.
  * "/robots.txt" itself is always allowed.
  *
- * All groups that name the crawler's product token count as one; those of "*" only where no group names it.
+ * All groups that name the crawler's product token count as one; those of "*" only if no group names it.
  * Files are read leniently: BOM, any line ends, missing colons, known misspellings, garbage.
  *
  * Memory: one block of a size that the file's own bounds (about 5 times the text at worst). A check allocates
  * nothing; it takes time linear in the path for each rule with a wildcard, however many there are in it, and
- * where all rules together take too long (tens of thousands of them with wildcards), the answer is no. Parsed
+ * if all rules together take too long (tens of thousands of them with wildcards), the answer is no. Parsed
  * rules are constant: any thread may check.
  */
 #ifndef MNEMON_CRAWL_RULES_ROBOTS_H

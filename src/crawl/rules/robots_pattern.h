@@ -10,7 +10,7 @@
 
 /*
  * CLOSED leaves escapes of reserved characters alone: "/a%2Fb" is not "/a/b". OPEN decodes those of ":/?@"
- * behind the first '?', where they mean the same with and without escape, so that "?u=https://x" and
+ * behind the first '?', if they mean the same with and without escape, so that "?u=https://x" and
  * "?u=https%3A%2F%2Fx" are equal, as the RFC's examples want it.
  */
 enum robots_form { ROBOTS_FORM_CLOSED, ROBOTS_FORM_OPEN };

@@ -106,7 +106,7 @@ static bool is_below_seed(const struct scope *scope, const struct url *url) {
 }
 
 /*
- * The public suffix list is asked only where a seed's domain ends the host: it takes as long as ten lookups,
+ * The public suffix list is asked only if a seed's domain ends the host: it takes as long as ten lookups,
  * and most links lead to a seed's own host or far away.
  */
 static bool is_in_domain(const struct scope *scope, const struct url *url) {
@@ -206,7 +206,7 @@ static bool is_object_name(struct bytes path) {
 }
 
 /*
- * What may be a URL is an object of the page where its name looks like one: mostly an image that a script
+ * What may be a URL is an object of the page if its name looks like one: mostly an image that a script
  * loads later. Anything else is a page, and only followed on request.
  */
 static enum scope_reason step_guess(const struct scope *scope, const struct url *url, uint16_t from,

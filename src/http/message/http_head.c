@@ -265,7 +265,7 @@ static bool may_have_control(const uint8_t *data) {
     return (below & (ones * 0x80)) != 0;
 }
 
-/* Every byte that is received or sent in a head passes here: eight at a time where they are plain. */
+/* Every byte that is received or sent in a head passes here: eight at a time if they are plain. */
 bool http_has_controls(struct bytes text) {
     for (size_t i = 0; i < text.size;) {
         if (text.size - i >= sizeof(uint64_t) && !may_have_control(text.data + i)) {

@@ -10,7 +10,7 @@
  * loop waits for the work itself, as long as that lasts no longer than others may wait for the loop. It waits
  * for several at a time, so that it is woken once for them.
  *
- * A loop has AWAY_MAX errands at most: each keeps what its request has opened. Where there are more requests,
+ * A loop has AWAY_MAX errands at most: each keeps what its request has opened. If there are more requests,
  * they wait in their sockets; if none comes back for long, routes hear it from http_request_may_await(). All
  * of it on the loop's thread.
  */

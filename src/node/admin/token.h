@@ -1,7 +1,7 @@
 /*
  * token - the secret that clients of this node's volumes show: DIR/token, one line, readable by its owner.
  *
- * Made at random where there is none. One that others may read is refused: it is no secret any more.
+ * Made at random if there is none. One that others may read is refused: it is no secret any more.
  */
 #ifndef MNEMON_NODE_ADMIN_TOKEN_H
 #define MNEMON_NODE_ADMIN_TOKEN_H

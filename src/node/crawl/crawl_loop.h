@@ -55,7 +55,7 @@ void crawl_loop_stop(struct crawl_loop *take_crawl_loop);
 /* A job's files have changed: do not wait for the next look at them. */
 void crawl_loop_look(struct crawl_loop *crawl_loop);
 
-/* Run it on the loop soon; jobs is NULL where they have been stopped meanwhile. Until crawl_loop_stop(). */
+/* Run it on the loop soon; jobs is NULL if they have been stopped meanwhile. Until crawl_loop_stop(). */
 void crawl_loop_post(struct crawl_loop *crawl_loop, void (*run)(void *context, struct jobs *jobs),
                      void *context);
 

@@ -14,7 +14,7 @@ enum { PATH_SIZE_MAX = 4096 + JOB_NAME_SIZE_MAX + 64, ARENA_SIZE_MAX = 256 << 20
 
 /* ---- one job by its name ---- */
 
-/* DIR/jobs/NAME, where there is a job. */
+/* DIR/jobs/NAME, if there is a job. */
 static enum err job_find(const char *directory, struct bytes name, char ret_path[PATH_SIZE_MAX],
                          struct err_detail *detail) {
     char path[PATH_SIZE_MAX + 16];

@@ -330,7 +330,7 @@ static bool has_job(const struct save_requests *saves, const char *id) {
     return access(path, F_OK) == 0;
 }
 
-/* True where it is over; *ret_save is then a copy. */
+/* True if it is over; *ret_save is then a copy. */
 static bool step_one(struct save_requests *saves, size_t index, const struct job_progress *jobs,
                      size_t jobs_count, struct save *ret_save, const struct job_progress **ret_job) {
     pthread_mutex_lock(&saves->lock);

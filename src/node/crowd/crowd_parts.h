@@ -3,7 +3,7 @@
  *
  * Handed to the proxy and to lookups when they are made, and filled in once, by whoever begins the crowd,
  * when all of it is there: after the node is in a ring, which may be long after it has started. NULL before
- * that, and where the crowd is switched off. Any thread.
+ * that, and if the crowd is switched off. Any thread.
  */
 #ifndef MNEMON_NODE_CROWD_CROWD_PARTS_H
 #define MNEMON_NODE_CROWD_CROWD_PARTS_H

@@ -7,7 +7,7 @@
  *
  * Which capture: the best by the wish's time among those that are vouched for. A capture is vouched for where
  * the node that fetched it, or the one that imported it, has signed that and is trusted (config.trusts: a
- * member of the ring that we know, ourselves), or where the wish names the digest. What is signed by a
+ * member of the ring that we know, ourselves), or if the wish names the digest. What is signed by a
  * stranger, or not at all, is taken only where config.takes_any.
  *
  * Pieces: what is above half a MiB goes in pieces of 256 KiB, from up to four holders at once; what one does
@@ -64,7 +64,7 @@ struct obtained {
 
 /*
  * Search, fetch, check, keep. Waits at most timeout_ms; not on the thread of peer RPC, nor the ring's. surt:
- * of the URL where it is known, else empty (then it is taken from the description). ERR_NOT_FOUND,
+ * of the URL if it is known, else empty (then it is taken from the description). ERR_NOT_FOUND,
  * ERR_TIMEOUT, ERR_MISMATCH: what was given was false; ERR_PERMISSION: nobody trusted vouches for what was
  * found; ERR_BUSY: the holders give to too many others; the errors of crowd_driver_find().
  */

@@ -178,7 +178,7 @@ static bool offers_enter(struct offers *offers, const struct offers_file_head *h
     return is_entered;
 }
 
-/* Use it, where it is there. */
+/* Use it, if it is there. */
 static bool is_there(struct offers *offers, const struct ringkey *key) {
     pthread_mutex_lock(&offers->lock);
     struct offer *offer = offers_index_find(offers, key);

@@ -73,7 +73,7 @@ void offers_load(struct offers *offers);
 
 /*
  * A capture that was checked, with its payload. surt: of its URL, or empty. title: UTF-8, or empty: then it
- * is looked for where the capture is an HTML page. What does not fit is not kept.
+ * is looked for if the capture is an HTML page. What does not fit is not kept.
  */
 void offers_put(struct offers *offers, const struct ringkey *key, const struct captured *captured,
                 struct bytes surt, struct bytes title);

@@ -48,7 +48,7 @@ enum err offers_file_put_head(struct buf *out, struct sha256 *sha256, const stru
     return ERR_OK;
 }
 
-/* The size of the head, of a prefix that has come whole; 0 where it is none. */
+/* The size of the head, of a prefix that has come whole; 0 if it is none. */
 static size_t head_size(struct bytes prefix) {
     struct wire_reader reader;
     wire_reader_init(&reader, prefix);

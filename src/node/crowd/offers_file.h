@@ -40,7 +40,7 @@ struct offers_file_about {
     struct document_sum sum;
 };
 
-/* Prefix and head. ERR_LIMIT where a part is too long. */
+/* Prefix and head. ERR_LIMIT if a part is too long. */
 enum err offers_file_put_head(struct buf *out, struct sha256 *sha256,
                               const struct offers_file_head *head) MUST_CHECK;
 
@@ -48,7 +48,7 @@ enum err offers_file_put_head(struct buf *out, struct sha256 *sha256,
 enum err offers_file_read_head(struct bytes in, struct sha256 *sha256, struct offers_file_head *ret_head,
                                size_t *ret_size, struct err_detail *detail) MUST_CHECK;
 
-/* False where the description is none, or of another capture than the key. */
+/* False if the description is none, or of another capture than the key. */
 bool offers_file_read_about(const struct offers_file_head *head, struct offers_file_about *ret_about);
 
 /* ---- files ---- */

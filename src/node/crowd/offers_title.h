@@ -17,12 +17,12 @@ struct offers_title {
     struct sink sink;
 };
 
-/* To be ended by offers_title_done() also where it fails. */
+/* To be ended by offers_title_done() also if it fails. */
 enum err offers_title_init(struct offers_title *title) MUST_CHECK;
 void offers_title_done(struct offers_title *title);
 
 /*
- * UTF-8 of at most WISH_TITLE_SIZE_MAX, until the next call; empty where there is none. payload: the body
+ * UTF-8 of at most WISH_TITLE_SIZE_MAX, until the next call; empty if there is none. payload: the body
  * without its transfer encoding.
  */
 struct bytes offers_title_find(struct offers_title *title, const struct document *document,

@@ -122,7 +122,7 @@ static bool write_at(int file, struct bytes bytes, uint64_t offset) {
     return true;
 }
 
-/* Both by one call where the disk takes all of it. */
+/* Both by one call if the disk takes all of it. */
 static bool write_both(int file, struct bytes head, struct bytes bytes, uint64_t offset) {
     struct iovec parts[] = {{(void *)head.data, head.size}, {(void *)bytes.data, bytes.size}};
     ssize_t size = pwritev(file, parts, 2, (off_t)offset);

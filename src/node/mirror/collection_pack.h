@@ -14,7 +14,7 @@
 
 struct collection_pack;
 
-/* Made where there is none. */
+/* Made if there is none. */
 enum err collection_pack_open(const char *path, struct collection_pack **ret_pack,
                               struct err_detail *detail) MUST_CHECK;
 void collection_pack_close(struct collection_pack *pack); /* NULL: nothing happens */

@@ -75,7 +75,7 @@ void mirror_driver_put_chunk(struct buf *out, struct bytes chunk);
 void mirror_driver_put_no_chunk(struct buf *out, bool is_withheld); /* else it is not here */
 void mirror_driver_end_chunks_answer(struct buf *out, bool may_come);
 
-/* The next of an answer, where the reader has not failed. Empty: it is not here, or withheld. */
+/* The next of an answer, if the reader has not failed. Empty: it is not here, or withheld. */
 struct bytes mirror_driver_read_chunk(struct wire_reader *reader, bool *ret_is_withheld);
 
 /*

@@ -9,7 +9,7 @@
  *
  * A thread of its own looks every second which version is there. It reads the owner's access rules, then the
  * segments that are new, and hands them to the instance (store/backend/backend_mirrored.h), from where
- * replay, CDX and search have them. Where the segments only grew, the index is gone on with; where the owner
+ * replay, CDX and search have them. If the segments only grew, the index is gone on with; if the owner
  * has compacted them, a new one is made, and readers have the old one meanwhile.
  *
  * Nothing of it is trusted (store/volume/volume.h: mirrored volumes). A version with rules that cannot be

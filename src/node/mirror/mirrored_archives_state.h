@@ -50,7 +50,7 @@ struct mirrored {
     bool is_listed;       /* while the list is made anew */
     bool is_dropped;      /* only its files are left to be removed */
     uint64_t seen_number; /* of the version that was last looked at; 0: none */
-    uint64_t retry_at_us; /* where that failed for a reason that may pass; 0: it did not */
+    uint64_t retry_at_us; /* if that failed for a reason that may pass; 0: it did not */
 
     /* lock */
     enum mirrored_archives_phase phase;

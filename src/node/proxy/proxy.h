@@ -54,7 +54,7 @@ struct proxy_config {
     void *context;
 };
 
-/* ERR_BUSY where the port is taken; the errors of proxy_authority_open(). */
+/* ERR_BUSY if the port is taken; the errors of proxy_authority_open(). */
 enum err proxy_start(const struct proxy_config *config, struct proxy **ret_proxy,
                      struct err_detail *detail) MUST_CHECK;
 

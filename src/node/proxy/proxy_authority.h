@@ -25,7 +25,7 @@ enum err proxy_authority_open(const char *directory, const struct clock *clock,
                               struct proxy_authority **ret_authority, struct err_detail *detail) MUST_CHECK;
 void proxy_authority_free(struct proxy_authority *authority);
 
-/* Append the certificate that is to be installed, PEM. Makes the file where it is missing. */
+/* Append the certificate that is to be installed, PEM. Makes the file if it is missing. */
 enum err proxy_authority_print(const char *directory, const struct clock *clock, struct buf *out,
                                struct err_detail *detail) MUST_CHECK;
 

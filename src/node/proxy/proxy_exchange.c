@@ -7,7 +7,7 @@
 
 /* ---- the origin: from a host's name to the head of its answer ---- */
 
-static const uint64_t attempt_us = 2000000; /* then the host's next address is tried, where it has one */
+static const uint64_t attempt_us = 2000000; /* then the host's next address is tried, if it has one */
 
 static void exchange_fail(struct proxy_origin *origin, enum err err, const char *reason) {
     snprintf(origin->reason, sizeof origin->reason, "%s", reason); /* which may be the wire's own */
@@ -376,7 +376,7 @@ bool proxy_relay_tunnel(struct proxy_connection *connection) {
 enum { PIECE_SIZE = 32 << 10 };
 
 static const uint64_t patience_us = 30000000;       /* for an origin, where others have nothing either */
-static const uint64_t long_patience_us = 300000000; /* where nobody else can answer */
+static const uint64_t long_patience_us = 300000000; /* if nobody else can answer */
 static const uint64_t silence_us = 30000000; /* so long others are asked at once: a page has many parts */
 
 void proxy_exchange_init(struct proxy_exchange *exchange) {

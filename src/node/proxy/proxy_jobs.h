@@ -2,7 +2,7 @@
  * proxy_jobs - what the proxy does that may wait for the disk or for other nodes, on a few threads.
  *
  *      look   the crowd, then the archive, for an answer in place of the origin's; given back to the loop
- *      keep   a capture of what the origin gave: signed, offered, stored where that is wanted
+ *      keep   a capture of what the origin gave: signed, offered, stored if that is wanted
  *
  * Looks go first: somebody waits for them. There are as many as connections at most; of keeps so many as
  * PROXY_JOBS_KEEPS_MAX, what is beyond is dropped.

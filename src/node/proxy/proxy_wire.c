@@ -204,7 +204,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer) {
     wake(wire);
 }
 
-/* Read where there is room, rest where there is none. */
+/* Read if there is room, rest if there is none. */
 static void read_on(struct proxy_wire *wire) {
     bool wants =
         wire->is_connected && wire->err == ERR_OK && !wire->is_ended && wire->in.size < PROXY_WIRE_IN_SIZE;

@@ -38,7 +38,7 @@ struct ring_reader_parcel {
 
 struct ring_reader_cursor;
 
-/* Those that did not answer, where nobody knows who they are. */
+/* Those that did not answer, if nobody knows who they are. */
 #define RING_READER_OTHERS "the other nodes of the ring"
 
 /* The first byte of an answer to PEER_RPC_WALK. A program that does not know the last takes it for the first.

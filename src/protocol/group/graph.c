@@ -2,7 +2,7 @@
 
 _Static_assert(GRAPH_NODES_MAX % 64 == 0, "sets are whole words");
 
-/* In pairs, fours, bytes, then all: where the processor may lack the instruction, compilers call out for it,
+/* In pairs, fours, bytes, then all: if the processor may lack the instruction, compilers call out for it,
  * and nothing here calls out. */
 static uint32_t count_bits(uint64_t word) {
     word -= word >> 1 & UINT64_C(0x5555555555555555);

@@ -3,7 +3,7 @@
  *
  * One struct for all kinds; which members count is said beside each. Every message begins with version (1),
  * kind (1), group (16), number (8), and term (4) and sequence (4) of the topology that the sender holds, 0
- * where it holds none: so a node that is behind is noticed by those it talks to.
+ * if it holds none: so a node that is behind is noticed by those it talks to.
  */
 #ifndef MNEMON_PROTOCOL_GROUP_GROUP_MESSAGE_H
 #define MNEMON_PROTOCOL_GROUP_GROUP_MESSAGE_H

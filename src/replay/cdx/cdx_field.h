@@ -50,7 +50,7 @@ const char *cdx_field_name(enum cdx_dialect dialect, enum cdx_field field);
 
 struct cdx_line {
     struct bytes values[CDX_FIELDS_COUNT]; /* empty: it has none */
-    struct bytes own_type; /* with CDX_MIMETYPE: what the server said, also where it is "warc/revisit" */
+    struct bytes own_type; /* with CDX_MIMETYPE: what the server said, also if it is "warc/revisit" */
     struct capture_line text;
     struct capture_line original_text;
     bool is_resolved; /* revisits show their own type, and where the payload is */

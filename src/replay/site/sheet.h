@@ -7,7 +7,7 @@
  *      sheet_text(&sheet, url);            escaped, for text and for attribute values in double quotes
  *      sheet_answer(&sheet, 200);          ends the page, sends it, frees the sheet
  *
- * Own pages run only own scripts (/static/…) and are never framed. Where a page has a script, it adds to what
+ * Own pages run only own scripts (/static/…) and are never framed. If a page has a script, it adds to what
  * is there without it. The classes of the style sheet are told at the head of web/style.css; there are no
  * style attributes, the Content-Security-Policy refuses them.
  */

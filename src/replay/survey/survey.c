@@ -134,7 +134,7 @@ static bool is_batch_full(const struct survey_tally *tally) {
     return tally->unsized_count >= wanted;
 }
 
-/* All blocks have been seen. Where they could not be, sizes are missing. */
+/* All blocks have been seen. If they could not be, sizes are missing. */
 static enum err end_sizing(struct pass *pass, enum err err) {
     pass->is_partial = pass->is_partial || err != ERR_NOT_FOUND;
     pass->is_sizing = false;

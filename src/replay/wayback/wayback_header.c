@@ -46,7 +46,7 @@ static bool is_token(struct bytes name) {
 }
 
 /*
- * Content-Type, Content-Encoding, Content-Range and Location are set where it is known what they have become.
+ * Content-Type, Content-Encoding, Content-Range and Location are set if it is known what they have become.
  * Link only goes by its other name: browsers would load and connect to what it names.
  */
 static void add_original_fields(struct wayback *wayback) {

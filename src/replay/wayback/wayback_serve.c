@@ -83,7 +83,7 @@ static void format_type(const struct mime_type *type, const char *charset, char 
 
 /*
  * The encoding made explicit: the <meta> that says so may come too late behind our script, and what comes out
- * may be in another than what went in. Where nothing says it, the browser may guess as it did.
+ * may be in another than what went in. If nothing says it, the browser may guess as it did.
  */
 static void format_rewritten_type(const char *charset, const struct mime_type *type,
                                   char out[WAYBACK_TYPE_SIZE_MAX]) {

@@ -7,7 +7,7 @@
  *
  * Browsers are told not to guess (nosniff). What they would have guessed for the archived page is decided
  * here instead: what has no type gets that of its first bytes; an image or a script that is labelled as
- * something else gets its type where it is asked for as one.
+ * something else gets its type if it is asked for as one.
  */
 #ifndef MNEMON_REPLAY_WAYBACK_WAYBACK_TYPE_H
 #define MNEMON_REPLAY_WAYBACK_WAYBACK_TYPE_H

@@ -1,5 +1,5 @@
 /*
- * likeness - how near a URL is to the one that was asked for, where both have the same SURT.
+ * likeness - how near a URL is to the one that was asked for, if both have the same SURT.
  *
  *      asked                    captured                      likeness
  *      http://example.org/a     http://EXAMPLE.org:80/a#top   same: both are this URL
