@@ -444,9 +444,7 @@ static void close_node(struct node *node) {
     if (node->http != NULL) {
         http_server_stop(node->http, GRACE_MS);
     }
-    if (node->work.crowd_lookups != NULL) {
-        crowd_lookups_free(node->work.crowd_lookups);
-    }
+    crowd_lookups_free(node->work.crowd_lookups);
     if (node->crawl_loop != NULL) {
         crawl_loop_stop(node->crawl_loop);
     }

@@ -129,9 +129,7 @@ void ring_services_free(struct ring_services *ring_services) {
     routing_free(ring_services->routing);
     holders_free(ring_services->holders);
     sites_free(ring_services->sites);
-    if (ring_services->decrees != NULL) {
-        decrees_free(ring_services->decrees);
-    }
+    decrees_free(ring_services->decrees);
     deletions_free(ring_services->deletions);
     pthread_mutex_destroy(&ring_services->lock);
     free(ring_services);

@@ -22,9 +22,7 @@ struct page {
 static void page_free(void *state) {
     struct page *page = state;
     parse_document_done(&page->document);
-    if (page->rewrite != NULL) {
-        rewrite_free(page->rewrite);
-    }
+    rewrite_free(page->rewrite);
     url_done(&page->url);
     buf_done(&page->start);
     free(page);

@@ -31,7 +31,7 @@ enum {
     DEATHS_MAX = 1, /* so many parsers may end before a job that has not begun is given up too */
 };
 
-uint64_t parsers_now_us(void) {
+static uint64_t parsers_now_us(void) {
     return clock_monotonic_us(&clock_system);
 }
 

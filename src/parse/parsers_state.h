@@ -62,8 +62,6 @@ struct parsers {
     _Atomic uint64_t refused_count;
 };
 
-uint64_t parsers_now_us(void);
-
 /*
  * A parser of the group and a slot of it, for a new job; waits while all are in use. NULL: none can be had
  * now.

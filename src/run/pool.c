@@ -86,9 +86,7 @@ static void *pool_run(void *context) {
             priority_yield();
         }
         pthread_mutex_lock(&pool->lock);
-        if (--pool->busy_count == 0) {
-            pthread_cond_broadcast(&pool->has_changed);
-        }
+        pool->busy_count--;
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -108,7 +106,6 @@ enum err pool_start(struct pool *pool, const struct pool_config *config) {
     pool->queues[1].last = &pool->queues[1].first;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->has_work, NULL);
-    pthread_cond_init(&pool->has_changed, NULL);
     pthread_mutex_lock(&pool->lock);
     enum err err = pool_add_thread(pool);
     pthread_mutex_unlock(&pool->lock);
@@ -128,7 +125,6 @@ void pool_stop(struct pool *pool) {
         end = &(*end)->next;
     }
     pthread_cond_broadcast(&pool->has_work);
-    pthread_cond_broadcast(&pool->has_changed);
     pthread_mutex_unlock(&pool->lock);
     for (size_t i = 0; i < pool->threads_count; i++) { /* no more of them from here on */
         pthread_join(pool->threads[i], NULL);
@@ -157,12 +153,4 @@ bool pool_try(struct pool *pool, struct pool_job *job) {
     }
     pthread_mutex_unlock(&pool->lock);
     return is_taken;
-}
-
-void pool_drain(struct pool *pool) {
-    pthread_mutex_lock(&pool->lock);
-    while (pool->jobs_count > 0 || pool->busy_count > 0) {
-        pthread_cond_wait(&pool->has_changed, &pool->lock);
-    }
-    pthread_mutex_unlock(&pool->lock);
 }

@@ -62,8 +62,7 @@ struct pool {
     struct pool_config config;
     pthread_mutex_t lock;
     pthread_cond_t has_work;
-    pthread_cond_t has_changed; /* there is room, or nothing to do any more */
-    pthread_t *threads;         /* lock, as all below; NULL: not started, or stopped */
+    pthread_t *threads; /* lock, as all below; NULL: not started, or stopped */
     size_t threads_count;
     size_t seats_count;
     size_t busy_count;
@@ -77,9 +76,6 @@ enum err pool_start(struct pool *pool, const struct pool_config *config) MUST_CH
 
 /* Any thread, also those of the pool. False: full, or being stopped; the job is the caller's still. */
 bool pool_try(struct pool *pool, struct pool_job *job) MUST_CHECK;
-
-/* Until no job waits or runs. done() of some may still be on its way. */
-void pool_drain(struct pool *pool);
 
 /*
  * Take no more jobs, deal with those that wait, wait for those that run. A second time nothing happens. Until

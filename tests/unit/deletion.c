@@ -47,9 +47,6 @@ static void a_star_means_all_that_begin_so(void **state) {
     assert_true(means("*.example.org", "org,example)/", "http://example.org/"));
     assert_false(means("*.example.org", "org,example2)/", "http://example2.org/"));
     assert_true(means("*", "com,any)/", "http://any.com/"));
-    assert_true(deletion_is_pattern(BYTES("http://example.org/*")));
-    assert_true(deletion_is_pattern(BYTES("*.example.org")));
-    assert_false(deletion_is_pattern(BYTES("http://example.org/")));
     struct buf memory;
     struct deletion parts[DELETION_PARTS_MAX];
     size_t count;

@@ -316,3 +316,9 @@ bool campaign_is_sitemap(struct campaign *campaign, struct bytes url) {
     pthread_rwlock_unlock(&campaign->scope_lock);
     return is_one;
 }
+
+int64_t campaign_look_since_us(const struct campaign *campaign) {
+    int64_t start_us = campaign->visit_start_us;
+    int64_t doubts_us = campaign->doubts_since_us;
+    return doubts_us != 0 && doubts_us < start_us ? doubts_us : start_us;
+}

@@ -110,4 +110,8 @@ bool campaign_is_seed(struct campaign *campaign, const struct frontier_url *url)
 void campaign_name_sitemap(struct campaign *campaign, struct bytes url);
 bool campaign_is_sitemap(struct campaign *campaign, struct bytes url);
 
+/* Captures from then on are of this visit: its own start, or that of a run whose visit was lost in a crash.
+ */
+int64_t campaign_look_since_us(const struct campaign *campaign);
+
 #endif

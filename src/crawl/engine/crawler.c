@@ -78,7 +78,7 @@ void crawler_bar(struct crawler *crawler, struct host *host, struct host_robots 
     }
 }
 
-bool crawler_is_barred(const struct crawler *crawler, const struct host *host) {
+static bool crawler_is_barred(const struct crawler *crawler, const struct host *host) {
     return crawler_now_us(crawler) < host->barred_us;
 }
 
@@ -598,9 +598,7 @@ void crawler_free(struct crawler *crawler) {
     if (crawler->workers != NULL) {
         workers_free(crawler->workers);
     }
-    if (crawler->fetch != NULL) {
-        fetch_free(crawler->fetch);
-    }
+    fetch_free(crawler->fetch);
     dns_free(crawler->dns);
     while (crawler->free_trips != NULL) {
         struct trip *trip = crawler->free_trips;

@@ -85,7 +85,6 @@ bool crawler_bars_private(const struct crawler *crawler, const struct campaign *
  * any member could stop a job of this node by naming its host.
  */
 void crawler_bar(struct crawler *crawler, struct host *host, struct host_robots *known);
-bool crawler_is_barred(const struct crawler *crawler, const struct host *host);
 
 /* Parse the text; without memory it allows nothing. */
 /* ERR_MEMORY: it allows nothing, and is to be read again. */

@@ -513,13 +513,6 @@ static int64_t harvest_unread_since_us(const struct trip *trip, const struct pas
     return is_recent ? visits->content_since_us : 0;
 }
 
-/* The visit's own start, or that of a run whose visit was lost in a crash. */
-static int64_t harvest_look_since_us(const struct campaign *campaign) {
-    int64_t start_us = campaign->visit_start_us;
-    int64_t doubts_us = campaign->doubts_since_us;
-    return doubts_us != 0 && doubts_us < start_us ? doubts_us : start_us;
-}
-
 /*
  * A capture of this visit, as if it had been fetched just now. False if its bytes cannot be read: it is
  * fetched again then.
@@ -565,7 +558,7 @@ static bool harvest_read_stored(struct harvest *harvest, struct trip *trip, cons
  */
 static void harvest_learn(struct harvest *harvest, struct trip *trip) {
     struct past_visits visits;
-    int64_t before_us = harvest_look_since_us(trip->campaign);
+    int64_t before_us = campaign_look_since_us(trip->campaign);
     if (past_learn(&harvest->past, trip->url->url, before_us, &visits) != ERR_OK ||
         visits.history.last_time_us <= trip->url->history.last_time_us) {
         return;
@@ -591,7 +584,7 @@ static void harvest_run_look(struct harvest *harvest, struct trip *trip) {
     struct capture capture;
     struct merge *merge;
     if (url_parse(&harvest->base, trip->url->url, NULL, NULL) == ERR_OK &&
-        harvest_find_capture(harvest, trip, harvest_look_since_us(trip->campaign), &capture, &merge)) {
+        harvest_find_capture(harvest, trip, campaign_look_since_us(trip->campaign), &capture, &merge)) {
         trip->was_stored_before = harvest_read_stored(harvest, trip, &capture);
         merge_close(merge);
     }

@@ -15,9 +15,7 @@ struct trip *trip_new(void) {
 }
 
 void trip_free(struct trip *trip) {
-    if (trip->result != NULL) {
-        fetch_result_free(trip->result);
-    }
+    fetch_result_free(trip->result);
     buf_done(&trip->address);
     buf_done(&trip->failure);
     arena_done(&trip->arena);
@@ -25,9 +23,7 @@ void trip_free(struct trip *trip) {
 }
 
 void trip_clear(struct trip *trip) {
-    if (trip->result != NULL) {
-        fetch_result_free(trip->result);
-    }
+    fetch_result_free(trip->result);
     struct buf address = trip->address;
     struct buf failure = trip->failure;
     struct arena arena = trip->arena;

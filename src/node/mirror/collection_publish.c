@@ -177,7 +177,6 @@ static void remark(struct scan *scan, const char *text) {
 }
 
 static enum err leave_out(struct scan *scan, const char *reason) {
-    scan->stat->left_out_count++;
     remark(scan, reason);
     return ERR_OK;
 }

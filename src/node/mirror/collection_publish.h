@@ -41,7 +41,6 @@ struct collection_publish_config {
 struct collection_publish_stat {
     uint64_t read_count; /* files */
     uint64_t read_size;
-    uint64_t left_out_count;
 };
 
 struct collection_publish_result {

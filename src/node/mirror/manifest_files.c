@@ -18,7 +18,8 @@ static const char *manifest_name_of(const uint8_t digest[SHA256_SIZE], char out[
     return hex_encode(bytes_of(digest, SHA256_SIZE), out);
 }
 
-bool manifest_files_have(const struct manifest_files *nodes, const struct manifest_ref *ref) {
+/* Already there, and whole by its size? Its digest is checked when it is read. */
+static bool manifest_files_have(const struct manifest_files *nodes, const struct manifest_ref *ref) {
     char name[NAME_SIZE];
     struct stat stat;
     return fstatat(nodes->directory, manifest_name_of(ref->digest, name), &stat, AT_SYMLINK_NOFOLLOW) == 0 &&

@@ -19,9 +19,6 @@ struct manifest_files {
 struct manifest_source manifest_files_source(const struct manifest_files *nodes);
 struct manifest_sink manifest_files_sink(const struct manifest_files *nodes);
 
-/* Already there, and whole by its size? Its digest is checked when it is read. */
-bool manifest_files_have(const struct manifest_files *nodes, const struct manifest_ref *ref);
-
 /* Its bytes must be those of the digest. One that is there and damaged is replaced. */
 enum err manifest_files_put(const struct manifest_files *nodes, const struct manifest_ref *ref,
                             struct bytes node) MUST_CHECK;

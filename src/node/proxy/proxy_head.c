@@ -105,7 +105,8 @@ enum err proxy_head_authority(const struct proxy_head *head, struct url *ret_url
 
 /* ---- writing ---- */
 
-bool proxy_head_is_hop(const struct fields *fields, struct bytes name) {
+/* Is it about one connection only? fields: those among which Connection may name it. */
+static bool proxy_head_is_hop(const struct fields *fields, struct bytes name) {
     static const char *const names[] = {
         "Connection", "Keep-Alive",        "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization",
         "TE",         "Transfer-Encoding", "Upgrade",          "Content-Length",     NULL};
@@ -178,7 +179,7 @@ enum err proxy_head_put_request(const struct proxy_head *head, const struct url 
 /* ---- answers ---- */
 
 /* "Not Found" of "HTTP/1.1 404 Not Found". */
-struct bytes proxy_head_reason(const struct http_head *answer) {
+static struct bytes proxy_head_reason(const struct http_head *answer) {
     struct bytes text = buf_bytes(&answer->text);
     struct bytes line = bytes_trim(bytes_slice(text, 0, bytes_find_byte(text, '\n')));
     for (unsigned i = 0; i < 2; i++) {

@@ -50,12 +50,6 @@ enum err proxy_head_put_request(const struct proxy_head *head, const struct url 
 /* Append the answer as the browser gets it, but for what is about its connection and the empty line. */
 enum err proxy_head_put_answer(const struct http_head *answer, struct buf *out);
 
-/* The text behind the status of an answer, without what does not belong there. */
-struct bytes proxy_head_reason(const struct http_head *answer);
-
-/* Is it about one connection only? fields: those among which Connection may name it. */
-bool proxy_head_is_hop(const struct fields *fields, struct bytes name);
-
 /* Is the word in a list, as "no-store" in "max-age=0, no-store"? In any field of that name. */
 bool proxy_head_lists(const struct fields *fields, struct bytes name, struct bytes word);
 

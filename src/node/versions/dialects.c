@@ -152,16 +152,6 @@ bool dialects_has(struct dialects *dialects, const struct peer *peer, enum diale
     return known.version > 0 && dialect_has(&known.dialect, feature);
 }
 
-bool dialects_all_have(struct dialects *dialects, const struct peer *peers, size_t peers_count,
-                       enum dialect_feature feature) {
-    for (size_t i = 0; i < peers_count; i++) {
-        if (!dialects_has(dialects, &peers[i], feature)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* ---- sites ---- */
 
 /* Names have no slash. */

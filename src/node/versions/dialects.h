@@ -52,10 +52,8 @@ void dialects_hear_other(struct dialects *dialects, const struct peer *peer);
 enum dialects_verdict dialects_judge(struct dialects *dialects, const struct peer *peer);
 struct dialects_known dialects_find(struct dialects *dialects, const struct peer *peer);
 
-/* Does the node, or do all of these, understand it? A node that has said nothing does not. */
+/* Does the node understand it? One that has said nothing does not. */
 bool dialects_has(struct dialects *dialects, const struct peer *peer, enum dialect_feature feature);
-bool dialects_all_have(struct dialects *dialects, const struct peer *peers, size_t peers_count,
-                       enum dialect_feature feature);
 
 /* At which site it stands: the name that it says, else its network, "192.0.0.0/16" or "2001:db8::/48". self:
  * this node. Returns out. */

@@ -104,15 +104,14 @@ struct link_relay_counters {
     uint64_t sent_size;      /* their bytes, without what is around them */
     uint64_t repeated_count; /* of them */
     uint64_t batches_count;
-    uint64_t table_count;      /* of them: coded by the table (links_code.h) */
-    uint64_t links_count;      /* in batches, each once */
-    uint64_t offered_count;    /* links times nodes they were sent to */
-    uint64_t done_count;       /* links that left the owner because they were taken */
-    uint64_t known_count;      /* and because they were sent before */
-    uint64_t unsendable_count; /* too long */
-    uint64_t kept_count;       /* links that stay for another round */
-    uint64_t silent_count;     /* nodes passed over */
-    uint64_t moved_count;      /* batches looked up again */
+    uint64_t table_count;   /* of them: coded by the table (links_code.h) */
+    uint64_t links_count;   /* in batches, each once */
+    uint64_t offered_count; /* links times nodes they were sent to */
+    uint64_t done_count;    /* links that left the owner because they were taken */
+    uint64_t known_count;   /* and because they were sent before */
+    uint64_t kept_count;    /* links that stay for another round */
+    uint64_t silent_count;  /* nodes passed over */
+    uint64_t moved_count;   /* batches looked up again */
     uint64_t finds_count;
     uint64_t rounds_count;
     uint64_t answers_size;   /* received */

@@ -141,7 +141,6 @@ static size_t send_sift(struct link_relay *link_relay, struct bytes job, struct 
                                 link_relay->now_us);
         bool is_sendable = links_code_takes(links[i].url);
         link_relay->counters.known_count += is_known;
-        link_relay->counters.unsendable_count += !is_known && !is_sendable;
         if (is_known || !is_sendable) {
             send_give_back(link_relay, links[i].owner, true);
         } else {
@@ -167,7 +166,6 @@ static size_t send_pack(struct link_relay *link_relay, struct walker *walker,
             break;
         }
         if (count == 1) {
-            link_relay->counters.unsendable_count++;
             send_give_back(link_relay, links[0].owner, true);
             return 0;
         }

@@ -186,16 +186,6 @@ void sheet_fact_text(struct sheet *sheet, const char *name, struct bytes value) 
     }
 }
 
-void sheet_cell_text(struct sheet *sheet, struct bytes text) {
-    sheet_html(sheet, "<td>");
-    sheet_text(sheet, text);
-}
-
-void sheet_cell_count(struct sheet *sheet, uint64_t count) {
-    sheet_html(sheet, "<td class=number>");
-    sheet_count(sheet, count);
-}
-
 void sheet_cell_size(struct sheet *sheet, uint64_t size) {
     sheet_html(sheet, "<td class=number>");
     sheet_size(sheet, size);

@@ -87,9 +87,7 @@ void sheet_fact(struct sheet *sheet, const char *name);
 /* The same with its value; nothing if that is empty. */
 void sheet_fact_text(struct sheet *sheet, const char *name, struct bytes value);
 
-/* Cells of a table. */
-void sheet_cell_text(struct sheet *sheet, struct bytes text);
-void sheet_cell_count(struct sheet *sheet, uint64_t count);
+/* A cell of a table. */
 void sheet_cell_size(struct sheet *sheet, uint64_t size);
 
 /* <table class=table> that scrolls by itself if it is too wide; the caption is not seen, but read. */

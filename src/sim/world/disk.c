@@ -409,7 +409,6 @@ enum err disk_sync(struct disk *disk, uint32_t handle) {
     err = err != ERR_OK ? err : disk_enter(disk);
     if (err == ERR_OK) {
         file_sync(file);
-        disk->counters.syncs_count++;
     }
     return err;
 }
@@ -471,7 +470,6 @@ enum err disk_sync_directory(struct disk *disk, const char *directory) {
             index++;
         }
     }
-    disk->counters.syncs_count += err == ERR_OK;
     return err;
 }
 

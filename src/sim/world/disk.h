@@ -39,7 +39,6 @@ struct disk_dials {
 struct disk_counters {
     uint64_t changes_count; /* calls that would change something, failed ones too */
     uint64_t failed_count;
-    uint64_t syncs_count;
     uint64_t crashes_count;
     uint64_t flips_count; /* rotten bits */
 };

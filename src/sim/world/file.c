@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-void file_init(struct file *file) {
+static void file_init(struct file *file) {
     *file = (struct file){0};
 }
 

@@ -41,7 +41,6 @@ struct file {
     size_t changes_size;
 };
 
-void file_init(struct file *file);
 void file_done(struct file *file);
 
 /* Past the end the gap reads as zeros. ERR_MEMORY changes nothing. */

@@ -10,10 +10,6 @@ enum { KEYS_SIZE_MAX = 1 << 28 };
 
 /* ---- as people write them ---- */
 
-bool deletion_is_pattern(struct bytes text) {
-    return bytes_ends_with(text, BYTES("*")) || bytes_starts_with(text, BYTES("*."));
-}
-
 static enum err deletion_put_surt(struct bytes url, struct buf *out, struct err_detail *detail) {
     struct canon canon;
     canon_init(&canon);

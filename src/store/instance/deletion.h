@@ -33,9 +33,6 @@ struct deletion {
 enum err deletion_read_url(struct bytes text, struct buf *memory, struct deletion out[DELETION_PARTS_MAX],
                            size_t *ret_count, struct err_detail *detail) MUST_CHECK;
 
-/* Does it mean several URLs? */
-bool deletion_is_pattern(struct bytes text);
-
 struct deletion_set;
 
 struct deletion_set *deletion_set_new(void);      /* NULL: out of memory */

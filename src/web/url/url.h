@@ -78,7 +78,8 @@ MUST_CHECK enum err url_parse(struct url *url, struct bytes input, const struct 
  */
 void url_remove_userinfo(struct url *url);
 
-/* Of the href of a web URL, as url_parse() left it: without parsing it again. */
+/* Of the href of a web URL, without parsing it again. Of any other text: is there an '@' where they would be?
+ */
 bool url_href_has_userinfo(struct bytes href);
 
 /*
