@@ -228,3 +228,38 @@ void value_put_count(struct buf *buf, uint64_t count) {
     }
     buf_put(buf, bytes_of(text, size));
 }
+
+/* What stands between two braces. */
+static bool value_put_form(struct buf *buf, struct bytes form, uint64_t value) {
+    static const struct {
+        const char *name;
+        void (*put)(struct buf *buf, uint64_t value);
+    } forms[] = {{"count", value_put_count}, {"size", value_put_size}, {"time", value_put_duration}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (bytes_equal(form, bytes_of_string(forms[i].name))) {
+            forms[i].put(buf, value);
+            return true;
+        }
+    }
+    buf_put_string(buf, value == 1 ? "" : "s");
+    return false;
+}
+
+void value_put_text(struct buf *buf, const char *text, const uint64_t *values, size_t values_count) {
+    struct bytes rest = bytes_of_string(text);
+    size_t next = 0;
+    while (bytes_find_byte(rest, '{') < rest.size) {
+        size_t open = bytes_find_byte(rest, '{');
+        size_t close = bytes_find_byte(rest, '}');
+        struct bytes form = bytes_slice(rest, open + 1, close);
+        bool is_plural = bytes_equal(form, BYTES("s"));
+        ASSERT(close < rest.size && (is_plural ? next > 0 : next < values_count));
+        buf_put(buf, bytes_slice(rest, 0, open));
+        bool is_value = value_put_form(buf, form, values[is_plural ? next - 1 : next]);
+        ASSERT(is_value != is_plural);
+        next += is_value;
+        rest = bytes_skip(rest, close + 1);
+    }
+    ASSERT(next == values_count);
+    buf_put(buf, rest);
+}

@@ -33,4 +33,14 @@ void value_put_size(struct buf *buf, uint64_t size);
 void value_put_duration(struct buf *buf, uint64_t duration_us);
 void value_put_count(struct buf *buf, uint64_t count);
 
+/*
+ * A text with values where it has braces, in their order: {count}, {size} and {time}, which is a duration in
+ * microseconds. {s} is the ending of a plural: nothing if the value before it was 1.
+ */
+void value_put_text(struct buf *buf, const char *text, const uint64_t *values, size_t values_count);
+
+#define VALUE_PUT(buf, text, ...)                              \
+    value_put_text(buf, text, (const uint64_t[]){__VA_ARGS__}, \
+                   sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
 #endif

@@ -64,8 +64,7 @@ static void put_note(const struct run *run, struct buf *note) {
     const struct tally *tally = &run->campaign->tally;
     crawler_stat(run->crawler, &stat);
     if (tally->failed_count > 0) {
-        value_put_count(note, tally->failed_count);
-        buf_put_string(note, " failed  ");
+        VALUE_PUT(note, "{count} failed  ", tally->failed_count);
     }
     if (stat.hold == CRAWLER_DISK_FULL) {
         buf_put_format(note, "waiting: %s  ", err_text(stat.hold_err));
@@ -153,11 +152,9 @@ static void put_end(const struct run *run, const struct frontier_stat *stat, str
         buf_put_string(out, "complete, ");
     } else {
         buf_put_string(out, campaign->state == CAMPAIGN_LIMITED ? "limit reached, " : "stopped, ");
-        value_put_count(out, stat->waiting_count);
-        buf_put_string(out, " URLs wait for the same command, ");
+        VALUE_PUT(out, "{count} URLs wait for the same command, ", stat->waiting_count);
     }
-    value_put_count(out, stat->known_count);
-    buf_put_string(out, " URLs known\n");
+    VALUE_PUT(out, "{count} URLs known\n", stat->known_count);
 }
 
 static void run_put_json(const struct run *run, const struct frontier_stat *stat, uint64_t elapsed_us,

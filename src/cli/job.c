@@ -80,8 +80,8 @@ static int remove_job(struct cli *cli, const char *directory, const char *name) 
 
 /* ---- the list ---- */
 
-static void job_put_count(const json_t *state, const char *name, struct buf *out) {
-    value_put_count(out, (uint64_t)json_integer_value(json_object_get(state, name)));
+static uint64_t job_count(const json_t *state, const char *name) {
+    return (uint64_t)json_integer_value(json_object_get(state, name));
 }
 
 static void print_job(struct cli *cli, const char *name, const struct job *job, const json_t *state) {
@@ -89,12 +89,11 @@ static void print_job(struct cli *cli, const char *name, const struct job *job, 
     buf_init(&line, 1 << 16);
     const char *word = json_string_value(json_object_get(state, "state"));
     buf_put_format(&line, "%-32s %-9s ", name, job->is_paused ? "paused" : word != NULL ? word : "new");
-    job_put_count(state, "known", &line);
-    buf_put_string(&line, " known, ");
-    job_put_count(state, "waiting", &line);
-    buf_put_format(&line, " waiting, visit %jd, scope %s, every ",
-                   (intmax_t)json_integer_value(json_object_get(state, "visit")), job_scopes[job->scope]);
-    value_put_duration(&line, job->period_us);
+    VALUE_PUT(&line, "{count} known, {count} waiting, ", job_count(state, "known"),
+              job_count(state, "waiting"));
+    buf_put_format(&line, "visit %ju, scope %s, ", (uintmax_t)job_count(state, "visit"),
+                   job_scopes[job->scope]);
+    VALUE_PUT(&line, "every {time}", job->period_us);
     buf_put_format(&line, "  %.*s%s\n", BYTES_ARG(job->seeds.items[0]), job->seeds.count > 1 ? " …" : "");
     cli_write(cli, &line);
 }

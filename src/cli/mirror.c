@@ -125,14 +125,9 @@ static void print_published(struct cli *cli, const char *name,
     buf_init(&line, LINE_SIZE_MAX);
     buf_put_format(&line, "%s is %s version %ju: ", name, result->is_new ? "now" : "as before,",
                    (uintmax_t)version->number);
-    value_put_count(&line, version->totals.files_count);
-    buf_put_string(&line, " files, ");
-    value_put_size(&line, version->totals.content_size);
-    buf_put_string(&line, "; ");
-    value_put_count(&line, result->stat.read_count);
-    buf_put_string(&line, " of them read (");
-    value_put_size(&line, result->stat.read_size);
-    buf_put_format(&line, ")\nothers get it with: mnemon mirror subscribe %s@%s\n", name,
+    VALUE_PUT(&line, "{count} files, {size}; {count} of them read ({size})\n", version->totals.files_count,
+              version->totals.content_size, result->stat.read_count, result->stat.read_size);
+    buf_put_format(&line, "others get it with: mnemon mirror subscribe %s@%s\n", name,
                    identity_key_format(version->publisher, key));
     cli_write(cli, &line);
 }
@@ -321,9 +316,7 @@ static void put_limit(struct buf *line, const char *title, const json_t *directi
     if (is_closed(direction)) {
         buf_put_string(line, "nothing");
     } else if (json_is_integer(limit)) {
-        buf_put_string(line, "at most ");
-        value_put_size(line, (uint64_t)json_integer_value(limit));
-        buf_put_string(line, "/s");
+        VALUE_PUT(line, "at most {size}/s", (uint64_t)json_integer_value(limit));
     } else {
         buf_put_string(line, "without a limit");
     }

@@ -72,8 +72,7 @@ static void progress_put_rate(struct buf *buf, uint64_t tenths) {
 static void put_counts(struct buf *buf, const struct progress *progress, const char *gap) {
     value_put_count(buf, progress->done_count);
     if (progress->total_count > 0) {
-        buf_put_string(buf, " of ");
-        value_put_count(buf, progress->total_count);
+        VALUE_PUT(buf, " of {count}", progress->total_count);
         uint64_t percent =
             progress->done_count >= progress->total_count
                 ? 100
@@ -99,8 +98,7 @@ static void progress_put_line(const struct progress *progress, uint64_t now_us, 
     if (progress->total_count > progress->done_count && rate_tenths > 0) {
         uint64_t left_s = (progress->total_count - progress->done_count) * 10 / rate_tenths;
         buf_put_string(buf, gap);
-        value_put_duration(buf, left_s < 1000000000 ? left_s * 1000000 : UINT64_C(1000000000000000));
-        buf_put_string(buf, " left");
+        VALUE_PUT(buf, "{time} left", left_s < 1000000000 ? left_s * 1000000 : UINT64_C(1000000000000000));
     }
     if (note != NULL && note[0] != '\0') {
         buf_put_format(buf, "%s%s", gap, note);
@@ -173,8 +171,7 @@ void progress_finish(struct progress *progress) {
     progress->samples_count = 1;
     struct buf note;
     buf_init(&note, 64);
-    buf_put_string(&note, "in ");
-    value_put_duration(&note, now_us - progress->started_us);
+    VALUE_PUT(&note, "in {time}", now_us - progress->started_us);
     show(progress, now_us, buf_string(&note));
     buf_done(&note);
     if (progress->line_is_open) {

@@ -71,8 +71,7 @@ static void rm_print_count(const struct remover *remover, uint64_t count) {
     }
     struct buf out;
     buf_init(&out, 256);
-    value_put_count(&out, count);
-    buf_put_string(&out, count == 1 ? " capture" : " captures");
+    VALUE_PUT(&out, "{count} capture{s}", count);
     buf_put_string(&out, options->dry_run
                              ? " would be removed\n"
                              : " removed; \"mnemon store compact\" takes their bytes off the disk\n");

@@ -55,9 +55,8 @@ static void put_slow(struct buf *line, const json_t *status) {
 }
 
 static void status_print_status(struct buf *out, const struct node_file *node, const json_t *status) {
-    buf_put_format(out, "node     %s, process %jd, up ", node->url, (intmax_t)node->pid);
-    value_put_duration(out, (uint64_t)(ask_number(status, "uptime_seconds") * 1e6));
-    buf_put_string(out, "\n");
+    buf_put_format(out, "node     %s, process %jd, ", node->url, (intmax_t)node->pid);
+    VALUE_PUT(out, "up {time}\n", (uint64_t)(ask_number(status, "uptime_seconds") * 1e6));
     put_sections(out, status);
     put_slow(out, status);
 }
@@ -89,11 +88,8 @@ static void show_archive(struct cli *cli, const struct status_options *options) 
         return;
     }
     buf_init(&line, LINE_SIZE_MAX);
-    buf_put_string(&line, "the archive holds ");
-    value_put_count(&line, captures_count);
-    buf_put_string(&line, " captures, ");
-    value_put_size(&line, size);
-    buf_put_string(&line, "; run \"mnemon serve\" to browse them\n");
+    VALUE_PUT(&line, "the archive holds {count} captures, {size}; run \"mnemon serve\" to browse them\n",
+              captures_count, size);
     cli_write(cli, &line);
 }
 

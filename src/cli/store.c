@@ -93,8 +93,7 @@ static void store_put_line(struct buf *out, const char *name, void (*put)(struct
 }
 
 static void put_about(struct buf *out, uint64_t count) {
-    buf_put_string(out, "about ");
-    value_put_count(out, count);
+    VALUE_PUT(out, "about {count}", count);
 }
 
 static void store_put_text(struct buf *out, const struct volume_stat *stat, bool is_estimate) {
@@ -140,9 +139,7 @@ static void put_volume_json(struct json *json, const struct tally *tally) {
 /* Documents that were stored once more while a volume was down, until "compact" merges them. */
 static void put_twins_text(struct buf *out, const struct twins_stat *twins) {
     buf_put_format(out, "%-12s %s", "duplicates", twins->is_cut ? "at least " : "");
-    value_put_count(out, twins->documents_count);
-    buf_put_string(out, " on more than one volume, ");
-    value_put_size(out, twins->size);
+    VALUE_PUT(out, "{count} on more than one volume, {size}", twins->documents_count, twins->size);
     buf_put_string(out, twins->documents_count > 0 ? "; mnemon store compact merges them\n" : "\n");
 }
 

@@ -86,9 +86,7 @@ static void print_verified(struct cli *cli, bool json, const struct verify_repor
     }
     struct buf line;
     buf_init(&line, 256);
-    value_put_count(&line, report->records_count);
-    buf_put_string(&line, " records, ");
-    value_put_size(&line, report->size);
+    VALUE_PUT(&line, "{count} records, {size}", report->records_count, report->size);
     if (is_sound(report)) {
         buf_put_string(&line, ": all sound\n");
     } else {
@@ -199,14 +197,10 @@ static void print_compacted(struct cli *cli, bool json, const struct compaction 
     struct buf line;
     buf_init(&line, 256);
     if (compaction->merged_count > 0) {
-        value_put_count(&line, compaction->merged_count);
-        buf_put_string(&line, " captures merged with those of another volume\n");
+        VALUE_PUT(&line, "{count} captures merged with those of another volume\n", compaction->merged_count);
     }
     buf_put_format(&line, "%u segments rewritten, ", report->segments_count);
-    value_put_count(&line, report->dropped_count);
-    buf_put_string(&line, " records dropped, ");
-    value_put_size(&line, report->freed_size);
-    buf_put_string(&line, " freed\n");
+    VALUE_PUT(&line, "{count} records dropped, {size} freed\n", report->dropped_count, report->freed_size);
     cli_write(cli, &line);
 }
 
@@ -256,19 +250,12 @@ static void print_rebuilt(struct cli *cli, bool json, const struct volume_recove
     }
     struct buf out;
     buf_init(&out, 1024);
-    buf_put_string(&out, "records      ");
-    value_put_count(&out, recovery->records_count);
-    buf_put_string(&out, "\ndamaged      ");
-    value_put_count(&out, recovery->damaged_count);
-    buf_put_string(&out, "\ncut off      ");
-    value_put_size(&out, recovery->cut_size);
+    VALUE_PUT(&out, "records      {count}\ndamaged      {count}\ncut off      {size}\n",
+              recovery->records_count, recovery->damaged_count, recovery->cut_size);
     if (methods_count > 0) {
-        buf_put_string(&out, "\nmethods      ");
-        value_put_count(&out, methods_count);
+        VALUE_PUT(&out, "methods      {count}\n", methods_count);
     }
-    buf_put_string(&out, "\ntime         ");
-    value_put_duration(&out, elapsed_us);
-    buf_put_byte(&out, '\n');
+    VALUE_PUT(&out, "time         {time}\n", elapsed_us);
     cli_write(cli, &out);
 }
 

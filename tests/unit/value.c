@@ -262,6 +262,18 @@ static void writes_for_people(void **state) {
     buf_done(&buf);
 }
 
+static void writes_sentences_with_values(void **state) {
+    (void)state;
+    struct buf buf;
+    buf_init(&buf, 128);
+    VALUE_PUT(&buf, "{count} file{s} of {size}, {count} link{s}; {time} left", 1234, 1500, 1, 250000);
+    assert_bytes_equal(buf_bytes(&buf), BYTES("1,234 files of 1.5 KB, 1 link; 250 ms left"));
+    buf_clear(&buf);
+    VALUE_PUT(&buf, "{count}", 0);
+    assert_bytes_equal(buf_bytes(&buf), BYTES("0"));
+    buf_done(&buf);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_whole_numbers),
@@ -271,6 +283,7 @@ int main(void) {
         cmocka_unit_test(reads_switches_in_any_case),
         cmocka_unit_test(reads_one_of_the_choices_and_suggests_the_nearest),
         cmocka_unit_test(writes_for_people),
+        cmocka_unit_test(writes_sentences_with_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,10 +137,7 @@ static void put_types(const struct tally *tally, struct buf *out) {
     const char *gap = "  by type     ";
     for (size_t i = 0; i < count && i < 8; i++) {
         buf_put_format(out, "%s%s: ", gap, types[i]->name);
-        value_put_count(out, types[i]->count);
-        buf_put_string(out, " (");
-        value_put_size(out, types[i]->size);
-        buf_put_string(out, ")");
+        VALUE_PUT(out, "{count} ({size})", types[i]->count, types[i]->size);
         gap = ", ";
     }
     buf_put_string(out, count > 8 ? ", …\n" : count > 0 ? "\n" : "");
@@ -155,9 +152,8 @@ static void put_left_out(const struct tally *tally, struct buf *out) {
     put_part(out, &gap, tally->out_of_scope_count, "links out of scope");
     buf_put_string(out, gap[0] == ',' ? "\n" : "");
     if (tally->patterns_limited_count > 0) {
-        buf_put_string(out, "  patterns    ");
-        put_counted(out, tally->patterns_limited_count,
-                    "times too slow for a URL, which then did not match\n");
+        VALUE_PUT(out, "  patterns    {count} times too slow for a URL, which then did not match\n",
+                  tally->patterns_limited_count);
     }
 }
 
@@ -199,17 +195,12 @@ static void put_failures_json(const struct tally *tally, struct json *json) {
 }
 
 void tally_put_summary(const struct tally *tally, uint64_t elapsed_us, struct buf *out) {
-    buf_put_string(out, "  stored      ");
-    put_counted(out, tally->done_count, "responses, ");
-    value_put_size(out, tally->received_size);
-    buf_put_string(out, " received in ");
-    value_put_duration(out, elapsed_us);
-    buf_put_string(out, "\n  duplicates  ");
-    put_counted(out, tally->duplicate_count + tally->not_modified_count, "(");
-    value_put_count(out, tally->not_modified_count);
-    buf_put_string(out, " not modified), ");
-    value_put_size(out, tally->saved_size);
-    buf_put_string(out, " not stored again\n");
+    VALUE_PUT(out,
+              "  stored      {count} responses, {size} received in {time}\n"
+              "  duplicates  {count} ({count} not modified), {size} not stored again\n",
+              tally->done_count, tally->received_size, elapsed_us,
+              tally->duplicate_count + tally->not_modified_count, tally->not_modified_count,
+              tally->saved_size);
     put_statuses(tally, out);
     put_types(tally, out);
     put_failures(tally, out);

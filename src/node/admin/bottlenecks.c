@@ -53,9 +53,7 @@ static void look_at_quota(struct list *list, const struct sample *now, struct bu
         return;
     }
     buf_clear(work);
-    value_put_size(work, now->used_size);
-    buf_put_string(work, " of ");
-    value_put_size(work, now->quota_size);
+    VALUE_PUT(work, "{size} of {size}", now->used_size, now->quota_size);
     bottlenecks_add(
         list, "quota",
         "The quota of disk is nearly used: %s (node.disk). Reading goes on; new captures are refused when "
