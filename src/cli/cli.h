@@ -80,12 +80,10 @@ struct option {
 /* One of several things that a command can do; its first argument names it. */
 struct command_action {
     const char *name;
-    const char *synopsis; /* what follows the name: "URL…"; may be NULL */
+    const char *synopsis; /* what follows the name, and how many: "KEY…", "NAME [DIR]"; NULL: nothing */
     const char *summary;  /* for the list of actions: what it does, without a stop */
     const char *details;  /* paragraphs and examples for its own page; may be NULL */
-    size_t arguments_min; /* behind the name */
-    size_t arguments_max;
-    const char *needs; /* is said if there are fewer; NULL: a sentence that fits all */
+    const char *needs;    /* is said if there are fewer; NULL: a sentence that fits all */
 };
 
 struct command {
@@ -96,7 +94,7 @@ struct command {
     const struct option *options; /* ended by a NULL name; may be NULL */
     size_t options_size;          /* of the struct the options point into */
     const void *defaults;         /* of that size, or NULL for zeros */
-    size_t arguments_min;
+    size_t arguments_min;         /* of a command without actions */
     size_t arguments_max;
     const struct command_action *actions; /* ended by a NULL name; may be NULL */
     const char *(*word)(size_t index); /* what else completion offers as argument, then NULL; may be NULL */

@@ -159,6 +159,19 @@ static int refuse_options_of_others(const struct parse *parse, const struct comm
     return CLI_DONE;
 }
 
+/* As the synopsis has it: "NAME KEY" are two, "[NAME]" is one or none, "KEY…" one or more, "--whole" none. */
+static void parse_synopsis(const char *synopsis, size_t *ret_min, size_t *ret_max) {
+    struct bytes rest = bytes_of_string(synopsis != NULL ? synopsis : "");
+    struct bytes word;
+    *ret_min = 0;
+    *ret_max = 0;
+    while (bytes_split(&rest, ' ', &word)) {
+        bool is_argument = word.size > 0 && word.data[0] != '-';
+        *ret_min += is_argument && word.data[0] != '[';
+        *ret_max = bytes_find(word, BYTES("…")) < word.size ? SIZE_MAX : *ret_max + is_argument;
+    }
+}
+
 static int choose_action(struct cli *cli, const struct parse *parse) {
     const struct command *command = parse->command;
     const char *name = cli->arguments[0];
@@ -170,14 +183,17 @@ static int choose_action(struct cli *cli, const struct parse *parse) {
     cli->action_name = action->name;
     cli->arguments++;
     cli->arguments_count--;
-    if (cli->arguments_count < action->arguments_min) {
+    size_t min;
+    size_t max;
+    parse_synopsis(action->synopsis, &min, &max);
+    if (cli->arguments_count < min) {
         return action->needs != NULL ? cli_usage(cli, command, "%s", action->needs)
                                      : cli_usage(cli, command, "an argument is missing: mnemon %s %s %s",
                                                  command->name, name, action->synopsis);
     }
-    if (cli->arguments_count > action->arguments_max) {
-        const char *excess = cli->arguments[action->arguments_max];
-        return action->arguments_max == 0
+    if (cli->arguments_count > max) {
+        const char *excess = cli->arguments[max];
+        return max == 0
                    ? cli_usage(cli, command, "unexpected argument \"%s\": \"%s\" takes none", excess, name)
                    : cli_usage(cli, command, "unexpected argument \"%s\": mnemon %s %s %s", excess,
                                command->name, name, action->synopsis);
@@ -219,16 +235,17 @@ static int run_command(struct cli *cli, const struct command *command, char **wo
     if (parse.wants_help) {
         return parse_help(&parse, arguments_count);
     }
-    if (arguments_count < command->arguments_min) {
+    bool has_actions = command->actions != NULL;
+    if (arguments_count < (has_actions ? 1 : command->arguments_min)) {
         return cli_usage(cli, command, "an argument is missing: mnemon %s %s", command->name,
                          command->synopsis);
     }
-    if (arguments_count > command->arguments_max && command->actions == NULL) {
+    if (arguments_count > command->arguments_max && !has_actions) {
         return cli_usage(cli, command, "unexpected argument \"%s\"", words[command->arguments_max]);
     }
     cli->arguments = words;
     cli->arguments_count = arguments_count;
-    status = command->actions != NULL ? choose_action(cli, &parse) : CLI_DONE;
+    status = has_actions ? choose_action(cli, &parse) : CLI_DONE;
     return status == CLI_DONE ? command->run(cli, values) : status;
 }
 

@@ -30,8 +30,6 @@ static const struct command_action crowd_actions[] = {
             .summary = "find a capture, fetch it, check it, and pass it on from here too",
             .details = "  mnemon crowd locate https://example.org/ --since 5m --output page.html\n"
                        "  mnemon crowd locate --words \"annual report\"",
-            .arguments_min = 1,
-            .arguments_max = 1,
             .needs = "name what to search for: mnemon crowd locate URL",
         },
     {0},
@@ -172,8 +170,6 @@ const struct command crowd_command = {
                "  mnemon crowd locate --words \"annual report\"",
     .options = crowd_options,
     .options_size = sizeof(struct crowd_options),
-    .arguments_min = 1,
-    .arguments_max = 2,
     .actions = crowd_actions,
     .run = crowd_run,
 };

@@ -13,8 +13,6 @@ static const struct command_action group_actions[] = {
             .summary = "create a group; the node of this data directory is its founder and first master",
             .details = "  mnemon group create libraries --open --k 3\n"
                        "  mnemon serve --address 192.0.2.1",
-            .arguments_min = 1,
-            .arguments_max = 1,
             .needs = "a group needs a name: mnemon group create NAME",
         },
     [CHANGE] =
@@ -24,8 +22,6 @@ static const struct command_action group_actions[] = {
             .summary = "change who may join (--open, --approve, --invite), the --generator or --k (founder)",
             .details = "What no option names stays as it is.\n\n"
                        "  mnemon group change libraries --approve",
-            .arguments_min = 1,
-            .arguments_max = 1,
             .needs = "name the group: mnemon group change NAME --open",
         },
     [JOIN] =
@@ -37,8 +33,6 @@ static const struct command_action group_actions[] = {
                 "If the group wants approval, this node waits until \"mnemon group approve\" was said at "
                 "the master.\n\n"
                 "  mnemon group join libraries@192.0.2.1 --token-file token",
-            .arguments_min = 1,
-            .arguments_max = 1,
             .needs = "name the group and the address of a member: mnemon group join NAME@HOST",
         },
     [LEAVE] =
@@ -48,8 +42,6 @@ static const struct command_action group_actions[] = {
             .summary = "leave the group; the others compute a topology without this node",
             .details = "Collections that this node has a copy of stay here.\n\n"
                        "  mnemon group leave libraries",
-            .arguments_min = 1,
-            .arguments_max = 1,
             .needs = "name the group: mnemon group leave NAME",
         },
     [INVITE] =
@@ -58,8 +50,6 @@ static const struct command_action group_actions[] = {
             .synopsis = "NAME",
             .summary = "print a token that lets a node in (founder)",
             .details = "  mnemon group invite libraries --expires '1 d' > token",
-            .arguments_min = 1,
-            .arguments_max = 1,
             .needs = "name the group: mnemon group invite NAME",
         },
     [APPROVE] =
@@ -69,8 +59,6 @@ static const struct command_action group_actions[] = {
             .summary = "let in a node that asked (master)",
             .details = "\"mnemon group status\" shows which nodes ask.\n\n"
                        "  mnemon group approve libraries KEY",
-            .arguments_min = 2,
-            .arguments_max = 2,
             .needs = "name the group and the node's key: mnemon group approve NAME KEY; \"mnemon group "
                      "status\" shows which nodes ask",
         },
@@ -80,8 +68,6 @@ static const struct command_action group_actions[] = {
             .synopsis = "NAME KEY",
             .summary = "keep a node out or remove it, even if it came with a token (master)",
             .details = "  mnemon group refuse libraries KEY",
-            .arguments_min = 2,
-            .arguments_max = 2,
             .needs = "name the group and the node's key: mnemon group refuse NAME KEY",
         },
     [STATUS] =
@@ -90,7 +76,6 @@ static const struct command_action group_actions[] = {
             .synopsis = "[NAME]",
             .summary = "show the members, the topology and its cost, the master, and nodes that ask",
             .details = "  mnemon group status libraries --svg topology.svg",
-            .arguments_max = 1,
         },
     {0},
 };
@@ -173,8 +158,6 @@ const struct command group_command = {
     .options = group_options,
     .options_size = sizeof(struct group_options),
     .defaults = &group_defaults,
-    .arguments_min = 1,
-    .arguments_max = 3,
     .actions = group_actions,
     .run = group_run,
 };

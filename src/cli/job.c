@@ -178,12 +178,11 @@ static const struct command_action job_actions[] = {
     [ADD] =
         {
             .name = "add",
-            .synopsis = "URL…",
+            .synopsis = "[URL…]",
             .summary = "archive a site again and again",
             .details = "With --ring all nodes of the ring share the job: one of them fetches each URL and "
                        "several keep it.\n\n"
                        "  mnemon job add https://example.org/ --scope host --period '6 h'",
-            .arguments_max = SIZE_MAX,
         },
     [LIST] =
         {
@@ -191,7 +190,6 @@ static const struct command_action job_actions[] = {
             .synopsis = "[NAME…]",
             .summary = "list the jobs, how many URLs each knows and how many of them wait",
             .details = "  mnemon job list --json",
-            .arguments_max = SIZE_MAX,
         },
     [PAUSE] =
         {
@@ -199,8 +197,6 @@ static const struct command_action job_actions[] = {
             .synopsis = "NAME…",
             .summary = "let jobs rest until \"resume\"",
             .details = "  mnemon job pause example.org-1f3a9c00",
-            .arguments_min = 1,
-            .arguments_max = SIZE_MAX,
             .needs = NAME_JOB,
         },
     [RESUME] =
@@ -209,8 +205,6 @@ static const struct command_action job_actions[] = {
             .synopsis = "NAME…",
             .summary = "go on with jobs that were paused, or that \"mnemon archive\" left",
             .details = "  mnemon job resume example.org-1f3a9c00",
-            .arguments_min = 1,
-            .arguments_max = SIZE_MAX,
             .needs = NAME_JOB,
         },
     [REMOVE] =
@@ -219,8 +213,6 @@ static const struct command_action job_actions[] = {
             .synopsis = "NAME…",
             .summary = "forget jobs; what they archived stays",
             .details = "  mnemon job remove example.org-1f3a9c00",
-            .arguments_min = 1,
-            .arguments_max = SIZE_MAX,
             .needs = NAME_JOB,
         },
     {0},
@@ -293,8 +285,6 @@ const struct command job_command = {
     .options = archive_option_table,
     .options_size = sizeof(struct archive_options),
     .defaults = &archive_defaults,
-    .arguments_min = 1,
-    .arguments_max = 1000,
     .actions = job_actions,
     .run = job_run,
 };

@@ -37,8 +37,6 @@ static const struct command_action mirror_actions[] = {
                 "changing them. Without DIR the directory of the version before is published again.\n\n"
                 "  mnemon mirror publish papers /srv/papers --reader KEY\n"
                 "  mnemon mirror publish our-archive --archive",
-            .arguments_min = 1,
-            .arguments_max = 2,
             .needs = NAME_AND_DIRECTORY,
         },
     [SUBSCRIBE] =
@@ -49,8 +47,6 @@ static const struct command_action mirror_actions[] = {
             .details = "Without a publisher's KEY, this node believes the first that offers a collection of "
                        "that name. The files are in DIR/collections/COLLECTION/current.\n\n"
                        "  mnemon mirror subscribe papers@KEY --from 192.0.2.1:7070",
-            .arguments_min = 1,
-            .arguments_max = 1,
             .needs = NAME_AND_KEY,
         },
     [UNSUBSCRIBE] =
@@ -59,8 +55,6 @@ static const struct command_action mirror_actions[] = {
             .synopsis = "COLLECTION",
             .summary = "stop updating it, or stop publishing it; the files stay",
             .details = "  mnemon mirror unsubscribe papers",
-            .arguments_min = 1,
-            .arguments_max = 1,
             .needs = NAME_ALONE,
         },
     [STATUS] =
@@ -455,8 +449,6 @@ const struct command mirror_command = {
         "  mnemon mirror subscribe papers@KEY --from 192.0.2.1:7070",
     .options = mirror_options,
     .options_size = sizeof(struct mirror_options),
-    .arguments_min = 1,
-    .arguments_max = 3,
     .actions = mirror_actions,
     .run = mirror_run,
 };

@@ -22,8 +22,6 @@ static const struct command_action ring_actions[] = {
                        "--open only nodes with a token of \"mnemon ring invite\" may join.\n\n"
                        "  mnemon ring create films --replicas 3 --open\n"
                        "  mnemon serve --address 192.0.2.1",
-            .arguments_min = 1,
-            .arguments_max = 1,
             .needs = "name the ring: mnemon ring create NAME",
         },
     [INVITE] =
@@ -60,8 +58,6 @@ static const struct command_action ring_actions[] = {
             .details = "It asks the ring as a crawler or reader would, and says in how many hops the answer "
                        "came.\n\n"
                        "  mnemon ring lookup https://example.org/ --vnodes 3",
-            .arguments_min = 1,
-            .arguments_max = 1,
             .needs = NAME_URL,
         },
     [AMEND] =
@@ -80,8 +76,6 @@ static const struct command_action ring_actions[] = {
             .details = "Hidden captures are kept and can be shown again: \"mnemon ring restore\". To remove "
                        "them for good: \"mnemon ring delete\".\n\n"
                        "  mnemon ring takedown 'https://example.org/private/*'",
-            .arguments_min = 1,
-            .arguments_max = 1,
             .needs = NAME_URL,
         },
     [RESTORE] =
@@ -90,8 +84,6 @@ static const struct command_action ring_actions[] = {
             .synopsis = "URL|URL*",
             .summary = "show captures that were taken down again (founder)",
             .details = "  mnemon ring restore 'https://example.org/private/*'",
-            .arguments_min = 1,
-            .arguments_max = 1,
             .needs = NAME_URL,
         },
     [DELETE] =
@@ -102,8 +94,6 @@ static const struct command_action ring_actions[] = {
             .details = "They are gone from every list at once; their bytes go with the next \"mnemon store "
                        "compact\" of each node. Nodes that are away delete them when they return.\n\n"
                        "  mnemon ring delete 'https://example.org/person/*' --reason 'asked by the person'",
-            .arguments_min = 1,
-            .arguments_max = DELETION_TEXT_URLS_MAX,
             .needs = "name a URL: mnemon ring delete URL… --reason TEXT",
         },
     [DELETIONS] =
@@ -119,8 +109,6 @@ static const struct command_action ring_actions[] = {
             .summary = "refuse members or tokens from now on (founder)",
             .details = "What they archived stays; their jobs and decrees end.\n\n"
                        "  mnemon ring remove KEY",
-            .arguments_min = 1,
-            .arguments_max = SIZE_MAX,
             .needs = "name a key; \"mnemon ring status\" shows them",
         },
     [LEAVE] =
@@ -153,6 +141,9 @@ static int leave(struct cli *cli, const struct data *data) {
 static int ring_delete(struct cli *cli, const struct data *data, const struct ring_options *options) {
     int64_t now_us = clock_wall_us(cli->clock);
     struct decree_period period;
+    if (cli->arguments_count > DELETION_TEXT_URLS_MAX) {
+        return cli_usage(cli, &ring_command, "one deletion has at most %d URLs", DELETION_TEXT_URLS_MAX);
+    }
     int status = period_read(cli, &ring_command, options->from, options->to, &period.from_us, &period.to_us);
     period.is_until_now = status == CLI_DONE && period.to_us >= now_us;
     period.to_us = period.is_until_now ? now_us : period.to_us; /* what comes later is not affected */
@@ -270,8 +261,6 @@ const struct command ring_command = {
     .options = ring_options,
     .options_size = sizeof(struct ring_options),
     .defaults = &ring_defaults,
-    .arguments_min = 1,
-    .arguments_max = SIZE_MAX,
     .actions = ring_actions,
     .run = ring_run,
 };

@@ -410,8 +410,6 @@ static const struct command_action store_actions[] = {
             .summary = "store files, or standard input, and print a content key for each",
             .details = "  mnemon store put report.pdf --url https://example.org/report.pdf --type "
                        "application/pdf",
-            .arguments_min = 1,
-            .arguments_max = SIZE_MAX,
         },
     [GET] =
         {
@@ -419,8 +417,6 @@ static const struct command_action store_actions[] = {
             .synopsis = "KEY",
             .summary = "write a document to standard output",
             .details = "  mnemon store get KEY --output report.pdf",
-            .arguments_min = 1,
-            .arguments_max = 1,
         },
     [RM] =
         {
@@ -429,8 +425,6 @@ static const struct command_action store_actions[] = {
             .summary = "drop one reference each; a document without references is gone (captures are removed "
                        "by URL: \"mnemon rm\")",
             .details = "  mnemon store rm KEY",
-            .arguments_min = 1,
-            .arguments_max = SIZE_MAX,
         },
     [STAT] =
         {
@@ -516,8 +510,6 @@ const struct command store_command = {
     .options = store_options,
     .options_size = sizeof(struct store_options),
     .defaults = &store_defaults,
-    .arguments_min = 1,
-    .arguments_max = SIZE_MAX,
     .actions = store_actions,
     .run = store_run,
 };
