@@ -199,16 +199,16 @@ static int set_up(void **state) {
         return -1;
     }
     const struct http_route routes[] = {
-        {"GET", "/echo", 0, fixture, NULL, answer_echo, NULL, false},
-        {"POST", "/echo", BODY_MAX, fixture, NULL, answer_echo, count_end, false},
-        {"GET", "/any/*", 0, fixture, NULL, answer_echo, NULL, false},
-        {"POST", "/api/locked", BODY_MAX, fixture, begin_locked, answer_echo, count_end, false},
-        {"POST", "/limited", BODY_MAX, fixture, begin_limited, answer_echo, NULL, false},
-        {"GET", "/stream", 0, fixture, NULL, answer_stream, NULL, false},
-        {"GET", "/later", 0, fixture, NULL, answer_later, count_end, false},
-        {"GET", "/long", 0, fixture, NULL, answer_long, count_end, true},
-        {"GET", "/turns-out-long", 0, fixture, NULL, answer_put_off, count_end, false},
-        {"GET", "/errand", 0, fixture, NULL, answer_errand, count_end, false},
+        {"GET", "/echo", 0, fixture, NULL, answer_echo, NULL, false, 0},
+        {"POST", "/echo", BODY_MAX, fixture, NULL, answer_echo, count_end, false, 0},
+        {"GET", "/any/*", 0, fixture, NULL, answer_echo, NULL, false, 0},
+        {"POST", "/api/locked", BODY_MAX, fixture, begin_locked, answer_echo, count_end, false, 0},
+        {"POST", "/limited", BODY_MAX, fixture, begin_limited, answer_echo, NULL, false, 0},
+        {"GET", "/stream", 0, fixture, NULL, answer_stream, NULL, false, 0},
+        {"GET", "/later", 0, fixture, NULL, answer_later, count_end, false, 0},
+        {"GET", "/long", 0, fixture, NULL, answer_long, count_end, true, 0},
+        {"GET", "/turns-out-long", 0, fixture, NULL, answer_put_off, count_end, false, 0},
+        {"GET", "/errand", 0, fixture, NULL, answer_errand, count_end, false, 0},
     };
     memcpy(fixture->routes, routes, sizeof routes);
     fixture->config = (struct http_server_config){

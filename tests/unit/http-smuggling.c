@@ -84,9 +84,9 @@ static void answer_word(struct http_request *request) {
 
 static int set_up(void **state) {
     static const struct http_route routes[] = {
-        {"GET", "/echo", 0, (void *)(uintptr_t) "seen", NULL, answer_word, NULL, false},
-        {"POST", "/echo", 1000, (void *)(uintptr_t) "seen", NULL, answer_word, NULL, false},
-        {"GET", "/hidden", 0, (void *)(uintptr_t) "smuggled", NULL, answer_word, NULL, false},
+        {"GET", "/echo", 0, (void *)(uintptr_t) "seen", NULL, answer_word, NULL, false, 0},
+        {"POST", "/echo", 1000, (void *)(uintptr_t) "seen", NULL, answer_word, NULL, false, 0},
+        {"GET", "/hidden", 0, (void *)(uintptr_t) "smuggled", NULL, answer_word, NULL, false, 0},
     };
     struct fixture *fixture = calloc(1, sizeof *fixture);
     if (fixture == NULL || scratch_make((void **)&fixture->directory) != 0) {

@@ -13,6 +13,10 @@ void *http_request_context(const struct http_request *request) {
     return request->route->context;
 }
 
+unsigned http_request_variant(const struct http_request *request) {
+    return request->route->variant;
+}
+
 void *http_request_state(const struct http_request *request) {
     return request->state;
 }

@@ -17,6 +17,7 @@
 struct http_request;
 
 void *http_request_context(const struct http_request *request); /* of its route */
+unsigned http_request_variant(const struct http_request *request);
 
 /* A pointer of the route's own, NULL at first. */
 void *http_request_state(const struct http_request *request);

@@ -44,6 +44,8 @@ struct http_route {
 
     /* answer() runs on one of the server's workers, where it may take its time; it does not suspend. */
     bool is_long;
+
+    unsigned variant; /* http_request_variant(): for routes that share their functions */
 };
 
 /* 0 or NULL stands for the default in parentheses. */

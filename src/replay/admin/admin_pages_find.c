@@ -118,8 +118,7 @@ static void answer_payload(struct http_request *request, const struct admin_page
 }
 
 /* Called again when the others have answered. */
-static void answer_asking(struct http_request *request,
-                          enum err (*read)(struct asking *asking, struct bytes query)) {
+static void answer_asking(struct http_request *request) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
     struct asking *asking = http_request_state(request);
     if (asking == NULL) {
@@ -129,7 +128,9 @@ static void answer_asking(struct http_request *request,
             return;
         }
         http_request_set_state(request, asking);
-        asking->find.err = read(asking, http_request_query(request));
+        asking->find.err = http_request_variant(request) == ADMIN_PAGES_FIND_VNODES
+                               ? read_lookup(asking, http_request_query(request))
+                               : read_locate(asking, http_request_query(request));
         asking->find.url = buf_bytes(&asking->url);
         asking->find.digest = buf_bytes(&asking->digest);
         asking->find.words = buf_bytes(&asking->words);
@@ -148,14 +149,6 @@ static void answer_asking(struct http_request *request,
     }
 }
 
-static void answer_lookup(struct http_request *request) {
-    answer_asking(request, read_lookup);
-}
-
-static void answer_locate(struct http_request *request) {
-    answer_asking(request, read_locate);
-}
-
 static void end_asking(struct http_request *request) {
     struct asking *asking = http_request_state(request);
     if (asking != NULL) {
@@ -169,8 +162,16 @@ static void end_asking(struct http_request *request) {
 
 size_t admin_pages_find_routes(struct replay *replay, struct http_route *out) {
     static const struct http_route routes[] = {
-        {.method = "GET", .path = "/api/v1/ring/lookup", .answer = answer_lookup, .end = end_asking},
-        {.method = "GET", .path = "/api/v1/crowd/locate", .answer = answer_locate, .end = end_asking},
+        {.method = "GET",
+         .path = "/api/v1/ring/lookup",
+         .variant = ADMIN_PAGES_FIND_VNODES,
+         .answer = answer_asking,
+         .end = end_asking},
+        {.method = "GET",
+         .path = "/api/v1/crowd/locate",
+         .variant = ADMIN_PAGES_FIND_CAPTURE,
+         .answer = answer_asking,
+         .end = end_asking},
     };
     return replay_put_routes(replay, routes, sizeof routes / sizeof *routes, out);
 }

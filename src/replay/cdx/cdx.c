@@ -59,7 +59,7 @@ static void close_answer(void *context) {
 }
 
 /* Short answers go out in one piece, and what is wrong mostly shows in the first. */
-static void answer_cdx(struct http_request *request, enum cdx_dialect dialect) {
+static void answer_cdx(struct http_request *request) {
     const struct replay *replay = http_request_context(request);
     struct err_detail detail = {0};
     struct cdx_answer *answer;
@@ -67,6 +67,7 @@ static void answer_cdx(struct http_request *request, enum cdx_dialect dialect) {
     struct buf origin;
     buf_init(&origin, ORIGIN_SIZE_MAX);
     origin_put(&origin, request);
+    enum cdx_dialect dialect = (enum cdx_dialect)http_request_variant(request);
     enum err err = cdx_answer_new(replay->archive, replay->clock, dialect, http_request_query(request),
                                   buf_bytes(&origin), &answer, &is_json, &detail);
     buf_done(&origin);
@@ -252,18 +253,10 @@ static void answer_available(struct http_request *request) {
 
 /* ---- */
 
-static void answer_archive_org(struct http_request *request) {
-    answer_cdx(request, CDX_ARCHIVE_ORG);
-}
-
-static void answer_pywb(struct http_request *request) {
-    answer_cdx(request, CDX_PYWB);
-}
-
 size_t cdx_routes(struct replay *replay, struct http_route out[CDX_ROUTES_MAX]) {
     static const struct http_route routes[] = {
-        {.method = "GET", .path = "/cdx/search/cdx", .answer = answer_archive_org},
-        {.method = "GET", .path = "/cdx", .answer = answer_pywb},
+        {.method = "GET", .path = "/cdx/search/cdx", .variant = CDX_ARCHIVE_ORG, .answer = answer_cdx},
+        {.method = "GET", .path = "/cdx", .variant = CDX_PYWB, .answer = answer_cdx},
         {.method = "GET", .path = "/wayback/available", .answer = answer_available},
     };
     _Static_assert(sizeof routes / sizeof *routes <= CDX_ROUTES_MAX, "they have room");

@@ -403,14 +403,14 @@ static enum err memento_prepare(struct timemap *timemap, struct replay *replay,
                : err_set(detail, ERR_BUSY, "too many TimeMaps are being sent");
 }
 
-static void answer_timemap(struct http_request *request, enum timemap_format format) {
+static void answer_timemap(struct http_request *request) {
     struct err_detail detail = {0};
     struct timemap *timemap = calloc(1, sizeof *timemap);
     if (timemap == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
         return;
     }
-    timemap->format = format;
+    timemap->format = (enum timemap_format)http_request_variant(request);
     enum err err = memento_prepare(timemap, http_request_context(request), request, &detail);
     if (timemap->reader != NULL) {
         partial_add_header(request, archive_reader_absent(timemap->reader));
@@ -428,23 +428,7 @@ static void answer_timemap(struct http_request *request, enum timemap_format for
     http_add_header(request, "X-Content-Type-Options", "nosniff");
     struct http_stream stream = {
         .size = HTTP_SIZE_UNKNOWN, .read = read_timemap, .close = close_timemap, .context = timemap};
-    http_answer_stream(request, STATUS_OK, formats[format].type, &stream);
-}
-
-static void answer_link_map(struct http_request *request) {
-    answer_timemap(request, TIMEMAP_LINK);
-}
-
-static void answer_json_map(struct http_request *request) {
-    answer_timemap(request, TIMEMAP_JSON);
-}
-
-static void answer_cdx_map(struct http_request *request) {
-    answer_timemap(request, TIMEMAP_CDX);
-}
-
-static void answer_cdxj_map(struct http_request *request) {
-    answer_timemap(request, TIMEMAP_CDXJ);
+    http_answer_stream(request, STATUS_OK, formats[timemap->format].type, &stream);
 }
 
 static void memento_refuse(struct http_request *request) {
@@ -453,10 +437,10 @@ static void memento_refuse(struct http_request *request) {
 
 size_t memento_routes(struct replay *replay, struct http_route out[MEMENTO_ROUTES_MAX]) {
     static const struct http_route routes[MEMENTO_ROUTES_MAX] = {
-        {.method = "GET", .path = "/web/timemap/link/*", .answer = answer_link_map},
-        {.method = "GET", .path = "/web/timemap/json/*", .answer = answer_json_map},
-        {.method = "GET", .path = "/web/timemap/cdx/*", .answer = answer_cdx_map},
-        {.method = "GET", .path = "/web/timemap/cdxj/*", .answer = answer_cdxj_map},
+        {.method = "GET", .path = "/web/timemap/link/*", .variant = TIMEMAP_LINK, .answer = answer_timemap},
+        {.method = "GET", .path = "/web/timemap/json/*", .variant = TIMEMAP_JSON, .answer = answer_timemap},
+        {.method = "GET", .path = "/web/timemap/cdx/*", .variant = TIMEMAP_CDX, .answer = answer_timemap},
+        {.method = "GET", .path = "/web/timemap/cdxj/*", .variant = TIMEMAP_CDXJ, .answer = answer_timemap},
         {.method = "GET", .path = "/web/timemap/*", .answer = memento_refuse},
     };
     return replay_put_routes(replay, routes, MEMENTO_ROUTES_MAX, out);
