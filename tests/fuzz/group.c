@@ -22,7 +22,6 @@ enum {
     SENDERS_COUNT = 12,
     NUMBER_OFFSET = 18,
     TOKEN_OFFSET = GROUP_MESSAGE_HEADER_SIZE,
-    PASSES = 0xffff,
     SELF_JOINING = 9,
     SELF_MEMBER = 2,
     MODE_JOINS = 1,
@@ -225,19 +224,16 @@ static void feed(struct driver *driver, uint8_t sender, struct bytes given) {
 }
 
 static void run(struct driver *driver, struct bytes input) {
+    struct fuzz_message message;
     begin(driver, input.data[0]);
-    for (size_t at = 1; at + 3 <= input.size;) {
-        uint8_t sender = input.data[at];
-        size_t length = input.data[at + 1] | (size_t)input.data[at + 2] << 8;
-        at += 3;
-        if (length == PASSES) {
+    input = bytes_skip(input, 1);
+    while (fuzz_next(&input, &message)) {
+        if (message.passes_time) {
             driver->now_us += GROUP_MINUTE_US;
             step(driver, (struct event){.kind = EVENT_WAKE});
-            continue;
+        } else {
+            feed(driver, message.sender, message.bytes);
         }
-        length = length < input.size - at ? length : input.size - at;
-        feed(driver, sender, bytes_slice(input, at, at + length));
-        at += length;
     }
 }
 

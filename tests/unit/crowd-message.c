@@ -5,8 +5,7 @@
 #include <stdlib.h>
 
 #include "unit.h"
-
-enum { DOCUMENT_SIZE_MAX = 1 << 16 };
+#include "vectors.h"
 
 static const uint8_t network[CROWD_NETWORK_SIZE] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
@@ -93,25 +92,7 @@ static void check_vector(struct bytes name, struct bytes hex) {
 
 static void keeps_every_vector_of_the_specification(void **state) {
     (void)state;
-    static char memory[DOCUMENT_SIZE_MAX];
-    FILE *file = fopen(MNEMON_SOURCE_ROOT "/docs/protocol/crowd.md", "rb");
-    assert_non_null(file);
-    struct bytes document = bytes_of(memory, fread(memory, 1, sizeof memory, file));
-    fclose(file);
-    bool is_inside = false;
-    unsigned count = 0;
-    struct bytes line;
-    while (bytes_split(&document, '\n', &line)) {
-        if (bytes_starts_with(line, BYTES("```"))) {
-            is_inside = bytes_equal(line, BYTES("```vectors"));
-        } else if (is_inside && line.size > 0 && line.data[0] != '#') {
-            size_t equals = bytes_find(line, BYTES(" = "));
-            assert_true(equals < line.size);
-            check_vector(bytes_slice(line, 0, equals), bytes_skip(line, equals + 3));
-            count++;
-        }
-    }
-    assert_int_equal(count, NAMES_COUNT - 1);
+    assert_int_equal(vectors_walk("crowd.md", check_vector), NAMES_COUNT - 1);
 }
 
 /* ---- beyond vectors ---- */

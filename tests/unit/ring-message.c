@@ -7,8 +7,7 @@
 #include "base/hex.h"
 #include "base/prng.h"
 #include "unit.h"
-
-enum { DOCUMENT_SIZE_MAX = 1 << 16 };
+#include "vectors.h"
 
 static struct sha256 sha256;
 
@@ -157,25 +156,7 @@ static void check_vector(struct bytes name, struct bytes hex) {
 
 static void keeps_every_vector_of_the_specification(void **state) {
     (void)state;
-    static char memory[DOCUMENT_SIZE_MAX];
-    FILE *file = fopen(MNEMON_SOURCE_ROOT "/docs/protocol/ring.md", "rb");
-    assert_non_null(file);
-    struct bytes document = bytes_of(memory, fread(memory, 1, sizeof memory, file));
-    fclose(file);
-    bool is_inside = false;
-    unsigned count = 0;
-    struct bytes line;
-    while (bytes_split(&document, '\n', &line)) {
-        if (bytes_starts_with(line, BYTES("```"))) {
-            is_inside = bytes_equal(line, BYTES("```vectors"));
-        } else if (is_inside && line.size > 0 && line.data[0] != '#') {
-            size_t equals = bytes_find(line, BYTES(" = "));
-            assert_true(equals < line.size);
-            check_vector(bytes_slice(line, 0, equals), bytes_skip(line, equals + 3));
-            count++;
-        }
-    }
-    assert_int_equal(count, MESSAGE_KINDS_END - 1);
+    assert_int_equal(vectors_walk("ring.md", check_vector), MESSAGE_KINDS_END - 1);
 }
 
 /* ---- beyond vectors ---- */
