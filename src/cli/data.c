@@ -9,6 +9,7 @@
 #include "node/ring/decrees.h"
 #include "node/settings.h"
 #include "store/remote/backend_remote.h"
+#include "web/url/url.h"
 
 /*
  * A crawl at full speed is bound by the processors, and waits for no document of its own. Level 2 packs a
@@ -305,6 +306,10 @@ static int open_data(struct data *data, struct cli *cli, const char *option, con
         return cli_fail(cli, "%s", err_detail_text(&detail, err != ERR_OK ? err : ERR_MEMORY));
     }
     return CLI_DONE;
+}
+
+bool data_has_userinfo(const struct capture *capture) {
+    return url_href_has_userinfo(capture->url);
 }
 
 int data_make_directory(const struct data *data) {

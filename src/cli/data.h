@@ -20,6 +20,10 @@ enum { DATA_PATH_SIZE_MAX = 4096 };
 /* The help of --local, of commands that use DATA_READ_RING. */
 #define DATA_LOCAL_HELP "only what this node has stored itself, not what its ring holds"
 
+/* The help of --userinfo. */
+#define DATA_USERINFO_HELP \
+    "only captures whose URL has a user or a password in it, as older versions stored them"
+
 /* The help of every command's --data. */
 #define DATA_HELP "the data directory ($MNEMON_DATA, else ~/.local/share/mnemon)"
 
@@ -50,6 +54,9 @@ int data_find(struct data *data, struct cli *cli, const char *option);
 
 /* Is the node of this data directory a member of a ring? */
 bool data_is_in_ring(const struct data *data);
+
+/* Is it one for --userinfo? */
+bool data_has_userinfo(const struct capture *capture);
 
 /* The directory itself, for its owner alone, if it is not there. Likewise. */
 int data_make_directory(const struct data *data);

@@ -13,6 +13,7 @@ struct list_options {
     const char *from;
     const char *to;
     uint64_t limit;
+    bool userinfo;
     bool json;
     bool local;
 };
@@ -32,6 +33,9 @@ static int print_captures(struct cli *cli, const struct list_options *options, s
     instance_session_hide_witnesses(data->session, true);
     query_start(query, data->session);
     while (count < options->limit && !ferror(cli->out) && (err = query_next(query, &capture)) == ERR_OK) {
+        if (options->userinfo && !data_has_userinfo(&capture)) {
+            continue;
+        }
         struct cdxj cdxj = capture_line_cdxj(&text, &capture);
         /* OutbackCDX, which such lines are fed to, refuses fields that it does not know. */
         cdxj.id = options->json ? bytes_of_string(stamp_format(stamp_of(&capture), id)) : bytes_of(NULL, 0);
@@ -89,6 +93,7 @@ static const struct option list_options[] = {
     OPTION(TEXT, struct list_options, to, "to", "TIME",
            "only captures up to this time; 2026 means the end of that year"),
     OPTION(NUMBER, struct list_options, limit, "limit", "N", "print at most N captures", .max = UINT64_MAX),
+    OPTION(FLAG, struct list_options, userinfo, "userinfo", NULL, DATA_USERINFO_HELP),
     OPTION(FLAG, struct list_options, local, "local", NULL, DATA_LOCAL_HELP),
     OPTION(FLAG, struct list_options, json, "json", NULL, "print one JSON object per line"),
     {0},
@@ -109,7 +114,8 @@ const struct command list_command = {
         "  mnemon list http://example.org/page      this URL\n"
         "  mnemon list 'http://example.org/dir/*'   all URLs that begin like this\n"
         "  mnemon list '*.example.org'              the host and its subdomains\n"
-        "  mnemon list '*'                          everything",
+        "  mnemon list '*'                          everything\n"
+        "  mnemon list '*' --userinfo               what has a password in its URL",
     .options = list_options,
     .options_size = sizeof(struct list_options),
     .defaults = &list_defaults,

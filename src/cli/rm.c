@@ -15,6 +15,7 @@ struct rm_options {
     const char *data;
     const char *from;
     const char *to;
+    bool userinfo;
     bool dry_run;
     bool yes;
     bool quiet;
@@ -83,6 +84,7 @@ static int rm_purge(struct remover *remover, struct data *data, bool is_dry, boo
     struct purge_config config = {
         .deletions = remover->deletions,
         .deletions_count = remover->deletions_count,
+        .is_wanted = remover->options->userinfo ? data_has_userinfo : NULL,
         .is_dry = is_dry,
         .each = is_told ? rm_print_capture : NULL,
         .context = remover,
@@ -117,7 +119,7 @@ static int rm_remove(struct remover *remover, struct data *data) {
                         "that hold copies would bring them back; the founder deletes captures "
                         "on all nodes with \"mnemon ring delete\"");
     }
-    if (strcmp(remover->url, "*") == 0 && !options->yes && !options->dry_run) {
+    if (strcmp(remover->url, "*") == 0 && !options->yes && !options->dry_run && !options->userinfo) {
         return rm_refuse_all(remover, data);
     }
     int status = rm_purge(remover, data, options->dry_run, true, &count);
@@ -168,6 +170,7 @@ static const struct option rm_options[] = {
            "only captures from this time on: 1 to 14 digits, such as 2026 or 20260102030405"),
     OPTION(TEXT, struct rm_options, to, "to", "TIME",
            "only captures up to this time; 2026 means the end of that year"),
+    OPTION(FLAG, struct rm_options, userinfo, "userinfo", NULL, DATA_USERINFO_HELP),
     OPTION(FLAG, struct rm_options, dry_run, "dry-run", NULL,
            "print what would be removed, and remove nothing"),
     OPTION(FLAG, struct rm_options, yes, "yes", NULL, "remove everything, if URL is \"*\"", .letter = 'y'),
@@ -193,7 +196,8 @@ const struct command rm_command = {
         "  mnemon rm http://example.org/page --to 2025           this URL, until the end of 2025\n"
         "  mnemon rm 'http://example.org/dir/*' --dry-run        what would go\n"
         "  mnemon rm 'http://example.org/dir/*'                  all URLs that begin like this\n"
-        "  mnemon rm '*.example.org'                             the host and its subdomains",
+        "  mnemon rm '*.example.org'                             the host and its subdomains\n"
+        "  mnemon rm '*' --userinfo                              what has a password in its URL",
     .options = rm_options,
     .options_size = sizeof(struct rm_options),
     .defaults = &rm_defaults,

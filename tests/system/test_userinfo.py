@@ -4,6 +4,7 @@ import gzip
 import http.server
 import json
 import threading
+import uuid
 
 import pytest
 
@@ -231,3 +232,48 @@ def test_node_refuses_a_password(mnemon, data):
     finally:
         assert_silent(node.stop())
     assert_silent(every_file(data).decode("latin-1"))
+
+
+def old_capture(url, name, login=b""):
+    request = b"GET / HTTP/1.1\r\nHost: host.example\r\n" + login + b"\r\n"
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nthis is " + name
+    records = b""
+    for kind, http in (("response", answer), ("request", request)):
+        head = (
+            f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:uuid:{uuid.uuid4()}>\r\n"
+            f"WARC-Date: 2020-01-01T00:00:00Z\r\nWARC-Target-URI: {url}\r\n"
+            f"Content-Type: application/http; msgtype={kind}\r\nContent-Length: {len(http)}\r\n\r\n"
+        )
+        records += head.encode() + http + b"\r\n\r\n"
+    return records
+
+
+def test_captures_of_older_versions_are_found_and_leave_the_disk(mnemon, data, tmp_path):
+    held = {
+        f"http://{USER}:{PASSWORD}@host.example/": b"one",
+        f"http://{USER}:{PASSWORD}@host.example/page?x=a@b": b"two",
+        f"https://{PASSWORD}@host.example:8443/": b"three",
+    }
+    free = {"http://host.example/page?x=a@b": b"four", "http://host.example/@/a": b"five",
+            "http://host.example?mail=a@b": b"six"}  # fmt: skip
+    warc = tmp_path / "old.warc"
+    login = f"Authorization: {BASIC}\r\n".encode()  # older versions kept it in the request, too
+    records = [old_capture(url, name, login) for url, name in held.items()]
+    warc.write_bytes(b"".join(records + [old_capture(url, name) for url, name in free.items()]))
+    assert mnemon("import", str(warc)).returncode == 0
+    warc.unlink()
+
+    found = mnemon("list", "*", "--userinfo", "--json")
+    assert {json.loads(line)["url"] for line in found.stdout.splitlines()} == set(held)
+    dry = mnemon("rm", "*", "--userinfo", "--dry-run")
+    assert dry.returncode == 0 and dry.stdout.endswith("3 captures would be removed\n"), dry.stderr
+    done = mnemon("rm", "host.example/page*", "--userinfo", "--quiet")
+    assert done.returncode == 0 and done.stdout.startswith("1 capture removed"), done.stderr
+    done = mnemon("rm", "*", "--userinfo", "--quiet")
+    assert done.returncode == 0 and done.stdout.startswith("2 captures removed"), done.stderr
+    assert mnemon("list", "*", "--userinfo").stdout == ""
+    assert PASSWORD in every_file(data).decode("latin-1")
+    assert mnemon("store", "compact").returncode == 0
+    assert_silent(every_file(data).decode("latin-1"), exported(mnemon, tmp_path).decode("latin-1"))
+    assert len(listed(mnemon)) == len(free)
+    assert mnemon("rm", "*", "--userinfo").returncode == 1

@@ -31,6 +31,9 @@ struct purge {
 /* Two deletions may mean one capture: it counts for the first of them. */
 static bool purge_is_meant(const struct purge *purge, const struct capture *capture) {
     const struct purge_config *config = purge->config;
+    if (config->is_wanted != NULL && !config->is_wanted(capture)) {
+        return false;
+    }
     for (size_t i = 0; i < purge->deletion_index; i++) {
         if (deletion_covers(&config->deletions[i], capture->surt, capture->url, capture->time_us)) {
             return false;

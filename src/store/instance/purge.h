@@ -15,6 +15,8 @@ struct purge_config {
     const struct deletion *deletions;
     size_t deletions_count;
     bool is_dry; /* only count what would go */
+    /* Of the captures that are meant only these; all if NULL. */
+    bool (*is_wanted)(const struct capture *capture);
     /* Of each capture, before it goes; may be NULL, as the next. */
     void (*each)(void *context, const struct capture *capture);
     bool (*is_stopping)(void *context); /* then ERR_CANCELLED, between two batches */

@@ -685,7 +685,11 @@ bool url_href_has_userinfo(struct bytes href) {
     struct bytes slashes = BYTES("://");
     size_t at = bytes_find(href, slashes);
     struct bytes rest = at < href.size ? bytes_skip(href, at + slashes.size) : bytes_of(NULL, 0);
-    return bytes_find_byte(rest, '@') < bytes_find_byte(rest, '/');
+    size_t end = 0;
+    while (end < rest.size && rest.data[end] != '/' && rest.data[end] != '?' && rest.data[end] != '#') {
+        end++;
+    }
+    return bytes_find_byte(rest, '@') < end;
 }
 
 struct bytes url_text_without_userinfo(struct bytes text) {
