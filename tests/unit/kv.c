@@ -495,6 +495,27 @@ static void a_settled_database_has_every_entry_once(void **state) {
     await_that(kv_stat(fixture->kv).entries_count[PLAIN] == COUNT);
 }
 
+static void what_is_removed_leaves_the_files_when_it_is_forgotten(void **state) {
+    enum { COUNT = 100, LEFT = 40 };
+    struct fixture *fixture = *state;
+    put_numbers(fixture, COUNT);
+    put(fixture, WORDS, "a", "1");
+    assert_int_equal(kv_compact(fixture->kv, NULL), ERR_OK);
+    for (uint32_t i = LEFT; i < COUNT; i++) {
+        kv_batch_remove(&fixture->batch, PLAIN, bytes_of(&i, sizeof i));
+    }
+    write_all(fixture);
+    assert_int_equal(kv_flush(fixture->kv, NULL), ERR_OK);
+    uint64_t before = kv_stat(fixture->kv).disk_size;
+    assert_int_equal(kv_forget(fixture->kv, NULL), ERR_OK);
+    assert_int_equal(kv_stat(fixture->kv).entries_count[PLAIN], LEFT);
+    uint64_t after = kv_stat(fixture->kv).disk_size;
+    assert_true(after < before);
+    assert_int_equal(kv_forget(fixture->kv, NULL), ERR_OK);
+    assert_int_equal(kv_stat(fixture->kv).disk_size, after);
+    assert_string_equal(get(fixture, WORDS, "a"), "=1");
+}
+
 static void what_is_read_once_leaves_the_cache_as_it_is(void **state) {
     enum { COUNT = 10000 };
     struct fixture *fixture = *state;
@@ -539,6 +560,7 @@ int main(void) {
         TEST(its_own_log_has_room),
         TEST(messages_become_errors),
         TEST(a_settled_database_has_every_entry_once),
+        TEST(what_is_removed_leaves_the_files_when_it_is_forgotten),
         TEST(what_is_read_once_leaves_the_cache_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

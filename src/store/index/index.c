@@ -64,6 +64,10 @@ struct kv *index_kv(const struct index *index) {
     return index->kv;
 }
 
+enum err index_forget(struct index *index, struct err_detail *detail) {
+    return kv_forget(index->kv, detail);
+}
+
 /* ---- opening ---- */
 
 static enum err index_get(const struct index *index, enum index_family family, struct bytes key,

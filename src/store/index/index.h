@@ -126,4 +126,7 @@ enum err index_mend(struct index *index, struct err_detail *detail) MUST_CHECK;
 extern const struct kv_options index_kv_options;
 struct kv *index_kv(const struct index *index);
 
+/* What was removed leaves the files, too; as kv_forget(). */
+enum err index_forget(struct index *index, struct err_detail *detail) MUST_CHECK;
+
 #endif

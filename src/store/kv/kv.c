@@ -645,29 +645,63 @@ enum err kv_flush(struct kv *kv, struct err_detail *detail) {
     return kv_leave_written(kv, message, detail);
 }
 
-enum err kv_compact(struct kv *kv, struct err_detail *detail) {
-    enum err err = kv_flush(kv, detail);
-    if (err != ERR_OK || !kv_enter(kv)) {
-        return err != ERR_OK ? err : kv_closed(detail);
-    }
-    rocksdb_compactoptions_t *options = rocksdb_compactoptions_create();
-    rocksdb_compactoptions_set_bottommost_level_compaction(options, REWRITE_LOWEST_LEVEL);
-    for (size_t i = 0; i < kv->options->families_count; i++) {
-        rocksdb_compact_range_cf_opt(kv->database, kv->families[i], options, NULL, 0, NULL, 0);
-    }
-    rocksdb_compactoptions_destroy(options);
-    kv_leave(kv);
-    return kv_flush(kv, detail); /* compaction itself reports nothing; a failed one stops all writes */
-}
-
-/* ---- figures ---- */
-
 /* 0 if RocksDB does not know. Inside the gate. */
 static uint64_t kv_property(const struct kv *kv, size_t family, const char *name) {
     uint64_t value = 0;
     rocksdb_property_int_cf(kv->database, kv->families[family], name, &value);
     return value;
 }
+
+static void kv_rewrite(struct kv *kv, size_t family) {
+    rocksdb_compactoptions_t *options = rocksdb_compactoptions_create();
+    rocksdb_compactoptions_set_bottommost_level_compaction(options, REWRITE_LOWEST_LEVEL);
+    rocksdb_compact_range_cf_opt(kv->database, kv->families[family], options, NULL, 0, NULL, 0);
+    rocksdb_compactoptions_destroy(options);
+}
+
+enum err kv_compact(struct kv *kv, struct err_detail *detail) {
+    enum err err = kv_flush(kv, detail);
+    if (err != ERR_OK || !kv_enter(kv)) {
+        return err != ERR_OK ? err : kv_closed(detail);
+    }
+    for (size_t i = 0; i < kv->options->families_count; i++) {
+        kv_rewrite(kv, i);
+    }
+    kv_leave(kv);
+    return kv_flush(kv, detail); /* compaction itself reports nothing; a failed one stops all writes */
+}
+
+/* What RocksDB does not tell counts as something. */
+static bool kv_has_removals(const struct kv *kv, size_t family) {
+    static const char name[] = "# deletions=";
+    char *text =
+        rocksdb_property_value_cf(kv->database, kv->families[family], "rocksdb.aggregated-table-properties");
+    const char *found = text != NULL ? strstr(text, name) : NULL;
+    bool has_removals = found == NULL || strtoull(found + sizeof name - 1, NULL, 10) > 0;
+    rocksdb_free(text);
+    return has_removals;
+}
+
+enum err kv_forget(struct kv *kv, struct err_detail *detail) {
+    enum err err = kv_flush(kv, detail);
+    for (size_t i = 0; err == ERR_OK && i < kv->options->families_count; i++) {
+        if (!kv_enter(kv)) {
+            return kv_closed(detail);
+        }
+        if (kv_has_removals(kv, i)) {
+            uint64_t size = kv_property(kv, i, "rocksdb.total-sst-files-size");
+            err = kv_room_for(kv->directory, size, detail); /* a merge that fails stops all writes */
+            if (err == ERR_OK) {
+                kv_clear_spares(kv);
+                kv_rewrite(kv, i);
+            }
+        }
+        kv_leave(kv);
+    }
+    return err == ERR_OK ? kv_flush(kv, detail) : err;
+}
+
+/* ---- figures ---- */
 
 struct kv_stat kv_stat(struct kv *kv) {
     struct kv_stat stat = {0};

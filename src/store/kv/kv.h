@@ -173,6 +173,12 @@ enum err kv_flush(struct kv *kv, struct err_detail *detail) MUST_CHECK;
 enum err kv_compact(struct kv *kv, struct err_detail *detail) MUST_CHECK;
 
 /*
+ * Take what was removed out of the files, too: until they are merged they hold it beside the note that it is
+ * gone. Rewrites the families that have such notes; ERR_NO_SPACE if there is no room to do it in.
+ */
+enum err kv_forget(struct kv *kv, struct err_detail *detail) MUST_CHECK;
+
+/*
  * Merge files in the background, a few at a time, so that a lookup asks fewer. For a database that nobody
  * writes to for a while. Does nothing if too little would be gained, or while a merge goes on. Any thread.
  */

@@ -36,12 +36,16 @@ static uint64_t room_log_size(const char *directory) {
 }
 
 enum err kv_room_look(const char *directory, struct err_detail *detail) {
+    return kv_room_for(directory, 0, detail);
+}
+
+enum err kv_room_for(const char *directory, uint64_t size, struct err_detail *detail) {
     struct statvfs status;
     if (statvfs(directory, &status) != 0) {
         return ERR_OK; /* whoever opens it will see */
     }
     uint64_t free_size = (uint64_t)status.f_bavail * status.f_frsize;
-    if (free_size >= OPENING_SIZE + room_log_size(directory)) {
+    if (free_size >= OPENING_SIZE + room_log_size(directory) + size) {
         return ERR_OK;
     }
     return err_set(detail, ERR_NO_SPACE, "%s: %s", directory, err_text(ERR_NO_SPACE));

@@ -12,6 +12,9 @@
  */
 enum err kv_room_look(const char *directory, struct err_detail *detail) MUST_CHECK;
 
+/* ERR_NO_SPACE if that much more would leave less than an opening may take. */
+enum err kv_room_for(const char *directory, uint64_t size, struct err_detail *detail) MUST_CHECK;
+
 /* ERR_NO_SPACE and other errors if some megabytes cannot be written there: tries it. */
 enum err kv_room_ask(const char *directory, struct err_detail *detail) MUST_CHECK;
 

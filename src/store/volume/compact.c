@@ -528,5 +528,6 @@ enum err compact_some(struct volume *volume, unsigned dead_percent, const atomic
 enum err compact_volume(struct volume *volume, unsigned dead_percent, struct compact_report *ret_report,
                         struct err_detail *detail) {
     const atomic_bool is_stopping = false;
-    return compact_some(volume, dead_percent, &is_stopping, ret_report, detail);
+    enum err err = compact_some(volume, dead_percent, &is_stopping, ret_report, detail);
+    return err == ERR_OK ? index_forget(volume->index, detail) : err;
 }

@@ -30,7 +30,8 @@ struct compact_report {
 
 /*
  * Rewrite every segment in which at least dead_percent of the bytes belong to removed documents, and those
- * that have bytes of purged captures. 0: every segment that has anything dead.
+ * that have bytes of purged captures. 0: every segment that has anything dead. Then the index, if it has
+ * removed entries: URLs of captures that are gone are in its files until it is rewritten.
  */
 enum err compact_volume(struct volume *volume, unsigned dead_percent, struct compact_report *ret_report,
                         struct err_detail *detail) MUST_CHECK;
