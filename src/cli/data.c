@@ -89,7 +89,8 @@ static void tell_read_only(const struct data *data, const struct instance_volume
     }
     bool is_alone = instance_volumes_count(data->instance) == 1;
     fprintf(err, "mnemon: the archive in %s is open for reading only: %s",
-            is_alone ? data->directory : volume->place, err_text(recovery->refuses));
+            is_alone ? data->directory : volume->place,
+            recovery->refuses == ERR_PERMISSION ? "it may not be written to" : err_text(recovery->refuses));
     if (recovery->missed_size > 0) {
         fprintf(err, "; %ju bytes at the end of its segments are not indexed yet and not shown",
                 (uintmax_t)recovery->missed_size);

@@ -347,6 +347,15 @@ static enum err open_admin_pages(struct node *node) {
     return node->work.monitor == NULL ? ERR_MEMORY : ERR_OK;
 }
 
+/* Reading goes on without node.json; commands then cannot find the node, and say that it is busy. */
+static enum err node_go_on_unnamed(struct node *node, enum err why) {
+    node_file_remove(node->config.directory); /* it is of an earlier node */
+    node_note(node, why == ERR_NO_SPACE
+                        ? "no space left on the disk: commands cannot find this node until it is restarted"
+                        : "its directory may not be written to: commands cannot find this node");
+    return ERR_OK;
+}
+
 static enum err start_http(struct node *node, struct err_detail *detail) {
     const struct node_config *config = &node->config;
     struct http_server_config http = {
@@ -382,13 +391,7 @@ static enum err start_http(struct node *node, struct err_detail *detail) {
     http_server_address(node->http, &address);
     err = node_file_write(config->directory, &address, clock_wall_us(config->clock), detail);
     node->has_file = err == ERR_OK;
-    if (err ==
-        ERR_NO_SPACE) { /* reading goes on; commands then cannot find the node, and say that it is busy */
-        node_file_remove(config->directory); /* it is of an earlier node */
-        node_note(node, "no space left on the disk: commands cannot find this node until it is restarted");
-        err = ERR_OK;
-    }
-    return err;
+    return err == ERR_NO_SPACE || err == ERR_PERMISSION ? node_go_on_unnamed(node, err) : err;
 }
 
 /* Last: it must know where the node's own pages are. */

@@ -1,4 +1,5 @@
 """A disk without room: the archive is read all the same, writes are refused, and nothing that was stored is lost."""
+import fcntl
 import os
 import pathlib
 import re
@@ -18,6 +19,7 @@ KIB = 1 << 10
 ROOMS = [size * KIB for size in (0, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256, 320, 384, 512, 640,
                                  768, 1024, 1280, 1536, 2048, 3072, 4096, 6144)]  # fmt: skip
 READ_ONLY = "is open for reading only: no space left on the disk"
+NOT_WRITTEN = "is open for reading only: it may not be written to"
 
 
 @pytest.fixture
@@ -196,15 +198,7 @@ def serve(mnemon, data):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_serves_on_a_full_disk(mnemon, disk, archive):
-    data = renew(disk, archive)
-    process = serve(mnemon, data)  # the first time it makes its token
-    assert process.stdout.readline().startswith("serving")
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
-    drop_ballast(data)
-    fill(disk, 0)
-    process = serve(mnemon, data)
+def read_served(process, told):
     try:
         line = process.stdout.readline()
         assert line.startswith("serving"), process.stderr.read()
@@ -215,7 +209,69 @@ def test_serves_on_a_full_disk(mnemon, disk, archive):
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert err.count(READ_ONLY) == 1
+    assert err.count(told) == 1
+
+
+def test_serves_on_a_full_disk(mnemon, disk, archive):
+    data = renew(disk, archive)
+    process = serve(mnemon, data)  # the first time it makes its token
+    assert process.stdout.readline().startswith("serving")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    drop_ballast(data)
+    fill(disk, 0)
+    read_served(serve(mnemon, data), READ_ONLY)
+
+
+@pytest.fixture
+def mounted(disk, tmp_path):
+    """The same file system once more, to be read only."""
+    place = tmp_path / "mounted"
+    place.mkdir()
+    subprocess.run(["mount", "--bind", str(disk), str(place)], check=True)
+    subprocess.run(["mount", "-o", "remount,bind,ro", str(place)], check=True)
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_reads_where_nothing_may_be_written(mnemon, disk, mounted, archive, warcs):
+    wants = wants_of(mnemon, renew(disk, archive))
+    data = str(mounted / "data")
+    for result in (mnemon("list", "--data", data, "*"), mnemon("get", "--data", data, URL),
+                   mnemon("export", "--data", data, "--output", "/dev/null"),
+                   mnemon("store", "verify", "--data", data), mnemon("store", "stat", "--data", data)):  # fmt: skip
+        assert result.returncode == 0, result.stderr
+        assert result.stderr.count(NOT_WRITTEN) == 1
+    assert wants_of(mnemon, data) == wants
+    before = segments(data)
+    new = str(pathlib.Path(warcs[0]).with_name(NEW))
+    for arguments in (["import", new], ["rm", URL], ["store", "compact"], ["store", "reindex"]):
+        refused = mnemon(*arguments, "--data", data)
+        assert refused.returncode != 0 and "permission denied" in refused.stderr, arguments
+    assert segments(data) == before
+    (disk / "data" / "volumes" / "0" / "lock").unlink()
+    assert wants_of(mnemon, data) == wants
+
+
+def test_who_may_not_write_keeps_out_who_may(mnemon, disk, mounted, archive):
+    """The same archive by two mounts: what is being read is not compacted beneath the reader, nor the other way round."""
+    lock = pathlib.Path(renew(disk, archive)) / "volumes" / "0" / "lock"
+    with open(lock, "rb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        refused = mnemon("list", "--data", str(mounted / "data"), "*")
+        assert refused.returncode != 0 and "another process" in refused.stderr
+    with open(lock, "rb") as reader:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        assert mnemon("list", "--data", str(mounted / "data"), "*").returncode == 0
+        assert "another process" in mnemon("store", "compact", "--data", str(disk / "data")).stderr
+
+
+def test_serves_where_nothing_may_be_written(mnemon, disk, mounted, archive):
+    process = serve(mnemon, renew(disk, archive))  # the first time it makes its token
+    assert process.stdout.readline().startswith("serving")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    read_served(serve(mnemon, str(mounted / "data")), NOT_WRITTEN)
 
 
 def test_an_index_is_not_thrown_away_without_room_for_a_new_one(mnemon, disk, archive):

@@ -302,6 +302,23 @@ static void the_end_of_a_process_frees_its_lock(void **state) {
     vfs_close(&file);
 }
 
+static void a_lock_to_read_is_shared_with_readers_and_keeps_writers_out(void **state) {
+    struct fixture *fixture = *state;
+    struct vfs_file file = {0};
+    struct vfs_file second = {0};
+    struct vfs_file third = {.handle = 77};
+    assert_int_equal(vfs_lock_to_read(fixture->vfs, "lock", &file), ERR_NOT_FOUND);
+    assert_int_equal(vfs_lock(fixture->vfs, "lock", &file), ERR_OK);
+    assert_int_equal(vfs_lock_to_read(fixture->vfs, "lock", &third), ERR_BUSY);
+    vfs_close(&file);
+    assert_int_equal(vfs_lock_to_read(fixture->vfs, "lock", &file), ERR_OK);
+    assert_int_equal(vfs_lock_to_read(fixture->vfs, "lock", &second), ERR_OK);
+    vfs_close(&file);
+    assert_int_equal(vfs_lock(fixture->vfs, "lock", &third), ERR_BUSY);
+    assert_int_equal(third.handle, 77);
+    vfs_close(&second);
+}
+
 static void a_lock_in_no_directory_is_not_found(void **state) {
     struct fixture *fixture = *state;
     struct vfs_file file = {0};
@@ -383,6 +400,7 @@ int main(void) {
         TEST(a_lock_keeps_other_processes_out),
         TEST(a_lock_keeps_this_process_out_too),
         TEST(the_end_of_a_process_frees_its_lock),
+        TEST(a_lock_to_read_is_shared_with_readers_and_keeps_writers_out),
         TEST(a_lock_in_no_directory_is_not_found),
         TEST(a_root_is_made_with_those_above),
         TEST(a_file_as_root_is_refused_with_its_name),

@@ -178,18 +178,26 @@ static enum err posix_list(struct vfs *vfs, const char *path, vfs_visit *visit, 
     return err;
 }
 
-static enum err posix_lock(struct vfs *vfs, const char *path, int64_t *ret_handle) {
-    int fd = openat(root_of(vfs), path, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
+static enum err posix_lock_opened(int fd, int kind, int64_t *ret_handle) {
     if (fd < 0) {
         return failed();
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (flock(fd, kind | LOCK_NB) != 0) {
         enum err err = failed();
         close(fd);
         return err;
     }
     *ret_handle = fd;
     return ERR_OK;
+}
+
+static enum err posix_lock(struct vfs *vfs, const char *path, int64_t *ret_handle) {
+    int fd = openat(root_of(vfs), path, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
+    return posix_lock_opened(fd, LOCK_EX, ret_handle);
+}
+
+static enum err posix_lock_to_read(struct vfs *vfs, const char *path, int64_t *ret_handle) {
+    return posix_lock_opened(openat(root_of(vfs), path, O_RDONLY | O_CLOEXEC), LOCK_SH, ret_handle);
 }
 
 static enum err posix_free_size(struct vfs *vfs, const char *path, uint64_t *ret_size) {
@@ -220,6 +228,7 @@ static const struct vfs_table posix_table = {
     .sync_directory = posix_sync_directory,
     .list = posix_list,
     .lock = posix_lock,
+    .lock_to_read = posix_lock_to_read,
     .free_size = posix_free_size,
 };
 

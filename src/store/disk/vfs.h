@@ -47,6 +47,7 @@ struct vfs_table {
     enum err (*sync_directory)(struct vfs *vfs, const char *path);
     enum err (*list)(struct vfs *vfs, const char *path, vfs_visit *visit, void *context);
     enum err (*lock)(struct vfs *vfs, const char *path, int64_t *ret_handle);
+    enum err (*lock_to_read)(struct vfs *vfs, const char *path, int64_t *ret_handle); /* may be NULL */
     enum err (*free_size)(struct vfs *vfs, const char *path, uint64_t *ret_size);
 };
 
@@ -117,6 +118,20 @@ static inline enum err vfs_list(struct vfs *vfs, const char *path, vfs_visit *vi
 static inline enum err vfs_lock(struct vfs *vfs, const char *path, struct vfs_file *ret_file) {
     struct vfs_file file = {.vfs = vfs};
     enum err err = vfs->table->lock(vfs, path, &file.handle);
+    if (err == ERR_OK) {
+        *ret_file = file;
+    }
+    return err;
+}
+
+/*
+ * The same where nothing may be written: others may hold it to read, too, and nobody to write. ERR_NOT_FOUND
+ * if there is no such file: it is not made.
+ */
+static inline enum err vfs_lock_to_read(struct vfs *vfs, const char *path, struct vfs_file *ret_file) {
+    struct vfs_file file = {.vfs = vfs};
+    enum err err = vfs->table->lock_to_read != NULL ? vfs->table->lock_to_read(vfs, path, &file.handle)
+                                                    : ERR_UNSUPPORTED;
     if (err == ERR_OK) {
         *ret_file = file;
     }

@@ -41,6 +41,11 @@ static enum err volume_lock_directory(struct volume *volume, struct err_detail *
     if (err == ERR_OK) {
         err = vfs_lock(volume->config.vfs, path, &volume->lock_file);
     }
+    /* A disk that is mounted to be read, or another user's archive: whoever may write it is kept out as long.
+     * Without the file nobody has ever written here. */
+    if (err == ERR_PERMISSION && vfs_lock_to_read(volume->config.vfs, path, &volume->lock_file) == ERR_BUSY) {
+        err = ERR_BUSY;
+    }
     if (err == ERR_BUSY) {
         return err_set(detail, err, "%s is in use by another process", volume->config.directory);
     }
@@ -175,10 +180,10 @@ static enum err volume_open_parts(struct volume *volume, struct volume_recovery 
                                   struct err_detail *detail) {
     bool is_mirrored = volume->config.is_mirrored;
     enum err err = is_mirrored ? ERR_OK : volume_lock_directory(volume, detail);
-    if (err != ERR_OK) {
+    if (err != ERR_OK && err != ERR_PERMISSION) {
         return err;
     }
-    err = volume_open_to_write(volume, recovery, detail);
+    err = err == ERR_OK ? volume_open_to_write(volume, recovery, detail) : err;
     if (err == ERR_NO_SPACE && !is_mirrored && ballast_give_up(volume->config.index_directory)) {
         volume_close_parts(volume);
         *recovery = (struct volume_recovery){0};
