@@ -129,7 +129,9 @@ int serve_confine(struct cli *cli, const char *directory, const struct settings 
     places_add_volumes(places, directory);
     places_add_published(places, directory);
     places_add_authorities(places);
-    enum err err = confine_process(&places->confine, ret_state, &detail);
+    /* A directory that is left out would be refused later, as if its mode were wrong. */
+    enum err err =
+        places->arena.is_short ? ERR_MEMORY : confine_process(&places->confine, ret_state, &detail);
     arena_done(&places->arena);
     free(places);
     return err == ERR_OK ? CLI_DONE : cli_fail(cli, "%s", err_detail_text(&detail, err));

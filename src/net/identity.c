@@ -116,9 +116,10 @@ static enum err identity_read_file(struct identity *identity, int fd, const char
         return err_set(detail, ERR_PERMISSION,
                        "%s can be read by others: chmod 600 it, or remove it to become a new node", path);
     }
-    ssize_t size = read(fd, text, sizeof text);
-    enum err err = size < 0 ? whole_file_fail(path, detail)
-                            : identity_parse(identity, bytes_of(text, (size_t)size), path, detail);
+    size_t size = (uint64_t)status.st_size < sizeof text ? (size_t)status.st_size : sizeof text;
+    enum err err = whole_file_read_at(fd, 0, text, size);
+    err = err == ERR_OK ? identity_parse(identity, bytes_of(text, size), path, detail)
+                        : err_set(detail, err, "%s cannot be read: %s", path, err_text(err));
     sodium_memzero(text, sizeof text);
     return err;
 }

@@ -115,7 +115,8 @@ static enum err landlock_allow(int rules, const char *path, uint64_t allowed, st
     struct stat status;
     int place = open(path, O_PATH | O_CLOEXEC);
     if (place < 0) {
-        return ERR_OK; /* there is nothing to be allowed */
+        bool is_nothing = errno == ENOENT || errno == ENOTDIR || errno == EACCES; /* nothing to be allowed */
+        return is_nothing ? ERR_OK : confine_fail(path, errno, detail);
     }
     bool is_directory = fstat(place, &status) == 0 && S_ISDIR(status.st_mode);
     struct landlock_place rule = {

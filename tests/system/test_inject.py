@@ -4,6 +4,7 @@ import pathlib
 
 import pytest
 
+import injected_node
 import injections
 import injector
 
@@ -24,6 +25,12 @@ ARCHIVE = [
     ("campaign_add_seeds", "calloc", "ENOMEM"),
     ("robots_parse", "malloc", "ENOMEM"),
     ("on_ready", "calloc", "ENOMEM"),
+]
+SERVE = [
+    ("landlock_allow", "open", "EIO"),
+    ("places_add_written", "malloc", "ENOMEM"),
+    ("identity_read_file", "pread", "short"),
+    ("find_asked", "realloc", "ENOMEM"),
 ]
 
 
@@ -68,5 +75,13 @@ def test_a_crawl_survives_what_fails(runner, tmp_path):
     scenario = injections.Archive(runner, tmp_path / "scenario")
     try:
         run_all(scenario, ARCHIVE, tmp_path)
+    finally:
+        scenario.close()
+
+
+def test_a_node_survives_what_fails(runner, tmp_path):
+    scenario = injected_node.Serve(runner, tmp_path / "scenario")
+    try:
+        run_all(scenario, SERVE, tmp_path)
     finally:
         scenario.close()

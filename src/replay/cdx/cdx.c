@@ -192,6 +192,12 @@ static enum err put_closest(struct json *json, struct http_request *request, con
 static enum err put_answer(struct buf *out, struct http_request *request, const struct asked *asked,
                            unsigned *ret_status, struct err_detail *detail) {
     const struct replay *replay = http_request_context(request);
+    const struct buf *const fields[] = {&asked->url, &asked->timestamp, &asked->callback};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        if (fields[i]->err != ERR_OK) {
+            return fields[i]->err; /* without it another question would be answered */
+        }
+    }
     if (asked->url.size == 0) {
         return err_set(detail, ERR_INVALID, "url= is missing");
     }

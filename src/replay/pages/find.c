@@ -126,7 +126,11 @@ static enum err find_read_number(struct find *find, struct bytes query, const ch
     buf_init(&text, FIND_TIME_SIZE_MAX);
     bool is_there = form_get(query, name, &text) && (text.size > 0 || text.err != ERR_OK);
     bool is_good = text.err == ERR_OK && bytes_to_u64(buf_bytes(&text), max, &value) && value >= min;
+    bool is_short = text.err == ERR_MEMORY;
     buf_done(&text);
+    if (is_short) {
+        return ERR_MEMORY;
+    }
     if (is_there && !is_good) {
         return err_set(&find->job.detail, ERR_INVALID, "\"%s\" is a number from %ju to %ju", name,
                        (uintmax_t)min, (uintmax_t)max);

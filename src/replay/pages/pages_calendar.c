@@ -585,7 +585,7 @@ void pages_calendar_json(struct http_request *request) {
     int32_t year = (int32_t)pages_argument_number(request, "year", 9999, 0);
     enum err err = reader == NULL ? ERR_MEMORY : ERR_OK;
     if (err == ERR_OK && !pages_argument(request, "url", &url)) {
-        err = err_set(&detail, ERR_INVALID, "url is missing");
+        err = url.err != ERR_OK ? url.err : err_set(&detail, ERR_INVALID, "url is missing");
     }
     if (err == ERR_OK) {
         struct archive_range range = calendar_range(buf_bytes(&url), INT64_MIN, INT64_MAX);

@@ -171,12 +171,15 @@ static enum err find_asked(void *context, struct capture *ret_capture, struct er
     buf_init(&url, URL_SIZE_MAX);
     buf_init(&digits, STAMP_SIZE);
     enum err err = ERR_OK;
-    if (!pages_argument(asked->request, "url", &url) || url.size == 0) {
-        err = err_set(detail, ERR_INVALID, "url is missing");
+    bool has_url = pages_argument(asked->request, "url", &url) && url.size > 0;
+    if (!has_url) {
+        err = url.err == ERR_MEMORY ? ERR_MEMORY : err_set(detail, ERR_INVALID, "url is missing");
     } else if (pages_argument(asked->request, "timestamp", &digits) || digits.err != ERR_OK) {
         bool is_time = digits.err == ERR_OK && pages_read_time(buf_bytes(&digits), &stamp);
-        err =
-            is_time ? ERR_OK : err_set(detail, ERR_INVALID, "timestamp is not a time: write 1 to 14 digits");
+        err = is_time ? ERR_OK
+              : digits.err == ERR_MEMORY
+                  ? ERR_MEMORY
+                  : err_set(detail, ERR_INVALID, "timestamp is not a time: write 1 to 14 digits");
     }
     if (err == ERR_OK) {
         err = pages_find(asked->reader, buf_bytes(&url), stamp, ret_capture, detail);

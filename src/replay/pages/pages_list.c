@@ -225,6 +225,17 @@ static void listing_init(struct listing *listing, struct sheet *sheet, const str
     buf_init(&listing->group.text, INDEX_SURT_SIZE_MAX + INDEX_URL_SIZE_MAX + INDEX_MIME_SIZE_MAX);
 }
 
+/* Without one of its filters a list would show more than was asked for. */
+static enum err listing_check(const struct listing *listing, struct err_detail *detail) {
+    for (size_t i = 0; i < FILTERS_COUNT; i++) {
+        enum err err = listing->filters[i].err;
+        if (err != ERR_OK) {
+            return err == ERR_MEMORY ? err : err_set(detail, ERR_INVALID, "%s is too long", filter_names[i]);
+        }
+    }
+    return ERR_OK;
+}
+
 static void listing_done(struct listing *listing) {
     for (size_t i = 0; i < FILTERS_COUNT; i++) {
         buf_done(&listing->filters[i]);
@@ -246,7 +257,8 @@ static void list_answer(struct replay *replay, struct http_request *request, str
     struct archive_range range = {.url = prefix, .from_us = INT64_MIN, .to_us = INT64_MAX, .after = after};
     sheet_begin_bare(&sheet, replay, request, "Addresses", SHEET_NONE);
     listing_init(&listing, &sheet, request);
-    enum err err = put_list(&listing, reader, &range, &detail);
+    enum err err = listing_check(&listing, &detail);
+    err = err == ERR_OK ? put_list(&listing, reader, &range, &detail) : err;
     listing_done(&listing);
     pages_add_partial(request, reader);
     archive_reader_end(reader);
@@ -270,10 +282,12 @@ void pages_list_form(struct http_request *request) {
     buf_init(&after, KEY_SIZE_MAX);
     if (!pages_argument(request, "url", &prefix) || prefix.size == 0) {
         struct err_detail detail;
-        enum err err = err_set(&detail, ERR_INVALID, "No address is given.");
-        pages_answer_error(replay, request, err, &detail);
+        enum err err =
+            prefix.err == ERR_MEMORY ? ERR_MEMORY : err_set(&detail, ERR_INVALID, "No address is given.");
+        pages_answer_error(replay, request, err, err == ERR_MEMORY ? NULL : &detail);
+    } else if (!pages_argument(request, "after", &after) && after.err != ERR_OK) {
+        pages_answer_error(replay, request, after.err, NULL);
     } else {
-        pages_argument(request, "after", &after);
         list_answer(replay, request, buf_bytes(&prefix), buf_bytes(&after));
     }
     buf_done(&prefix);
