@@ -43,13 +43,13 @@ void transport_ask(struct transport *transport, struct transport_question *quest
     }
 }
 
-/* The last so many are in another network. */
-static struct fixture *build(uint32_t away_count) {
+/* The last so many are in another network. A ring of more nodes than lists name is a Chord ring. */
+static struct fixture *build(uint32_t away_count, uint8_t vnodes_count, uint8_t list_size) {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     assert_non_null(fixture);
     street_init(&fixture->street, 1);
     for (uint32_t i = 0; i < HOUSES_COUNT; i++) {
-        struct ring_config config = {.vnodes_count = 1, .list_size = COPIES + 1};
+        struct ring_config config = {.vnodes_count = vnodes_count, .list_size = list_size};
         uint8_t network = i + away_count < HOUSES_COUNT ? 0 : 1;
         street_build(&fixture->street, address_ipv4(192, network, 2, (uint8_t)(i + 1), 7070), config);
         street_start(&fixture->street, i, 0);
@@ -66,14 +66,21 @@ static void update(struct fixture *fixture) {
 }
 
 static int set_up(void **state) {
-    struct fixture *fixture = build(0);
+    struct fixture *fixture = build(0, 1, COPIES + 1);
+    update(fixture);
+    *state = fixture;
+    return 0;
+}
+
+static int set_up_small(void **state) {
+    struct fixture *fixture = build(0, 4, HOUSES_COUNT + 1);
     update(fixture);
     *state = fixture;
     return 0;
 }
 
 static int set_up_sites(void **state) {
-    struct fixture *fixture = build(1);
+    struct fixture *fixture = build(1, 1, COPIES + 1);
     fixture->dialects = dialects_new(&dialect_of_program, NULL);
     fixture->sites = sites_new(fixture->dialects);
     holders_set_sites(fixture->holders, fixture->sites);
@@ -234,10 +241,30 @@ static void names_of_sites_count_more_than_networks(void **state) {
     }
 }
 
+/* As at the beginning of a cut: half of a small ring is gone, each node with virtual nodes in no list of
+ * ours. What is heard of them is there for longer than they are. */
+static void nodes_that_a_small_ring_has_lost_hold_nothing(void **state) {
+    enum { LEFT = HOUSES_COUNT / 2 };
+    struct fixture *fixture = *state;
+    struct peer nodes[HOUSES_COUNT];
+    assert_int_equal(holders_all(fixture->holders, nodes, HOUSES_COUNT), HOUSES_COUNT);
+    assert_int_equal(holders_vnodes_count(fixture->holders), fixture->map.count);
+    for (uint32_t i = LEFT; i < HOUSES_COUNT; i++) {
+        street_stop(&fixture->street, i);
+    }
+    street_run(&fixture->street, PATIENCE_S * STREET_SECOND_US);
+    update(fixture);
+    assert_true(street_draw(&fixture->street, &fixture->map));
+    assert_int_equal(holders_all(fixture->holders, nodes, HOUSES_COUNT), LEFT);
+    assert_int_equal(holders_vnodes_count(fixture->holders), fixture->map.count);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_lookup_does_not_make_an_arc_shorter, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_reader_does_not_wait_for_a_slow_lookup, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nodes_that_a_small_ring_has_lost_hold_nothing, set_up_small,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(no_site_has_all_copies_once_all_know_the_rule, set_up_sites,
                                         tear_down),
         cmocka_unit_test_setup_teardown(names_of_sites_count_more_than_networks, set_up_sites, tear_down),

@@ -42,7 +42,10 @@ struct view {
 
 struct holders {
     struct transport *transport;
-    struct sites *sites; /* NULL: none */
+    struct sites *sites;  /* NULL: none */
+    struct vnode *circle; /* RING_CIRCLE_MAX, of the ring's loop: as the ring last said */
+    size_t circle_count;
+    uint64_t circle_generation; /* 0: not yet */
     pthread_mutex_t lock;
     struct view view;                         /* lock */
     uint64_t generation;                      /* lock */
@@ -58,6 +61,11 @@ struct holders *holders_new(struct transport *transport) {
     struct holders *holders = calloc(1, sizeof *holders);
     if (holders != NULL) {
         holders->transport = transport;
+        holders->circle = malloc(RING_CIRCLE_MAX * sizeof *holders->circle);
+        if (holders->circle == NULL) {
+            free(holders);
+            return NULL;
+        }
         pthread_mutex_init(&holders->lock, NULL);
     }
     return holders;
@@ -65,6 +73,7 @@ struct holders *holders_new(struct transport *transport) {
 
 void holders_free(struct holders *holders) {
     if (holders != NULL) {
+        free(holders->circle);
         free(holders->view.vnodes);
         free(holders->view.sites);
         free(holders->view.nodes);
@@ -181,8 +190,27 @@ static void put_vnode(struct view *view, const struct vnode *vnode) {
     }
 }
 
+/* In a small ring its table says which virtual nodes there are; of those that are silent, nobody expects
+ * anything until the table has found out. What was heard of a node outlives the node: during a cut, those of
+ * the other side would be taken for holders until each of their virtual nodes has been asked in vain. */
+static bool holders_collect_small(struct holders *holders, const struct ring *ring, struct view *view) {
+    uint64_t generation = ring_circle_generation(ring);
+    if (generation != holders->circle_generation) {
+        holders->circle_count = ring_circle(ring, holders->circle);
+        holders->circle_generation = generation;
+    }
+    view->vnodes = malloc((holders->circle_count + 1) * sizeof *view->vnodes);
+    for (size_t i = 0; view->vnodes != NULL && i < holders->circle_count; i++) {
+        struct ring_known known;
+        if (!ring_know(ring, holders->circle[i].id, &known) || known.misses_count == 0) {
+            view->vnodes[view->count++] = holders->circle[i];
+        }
+    }
+    return view->vnodes != NULL;
+}
+
 /* All nodes we have heard of that are not silent, our lists, ourselves; each virtual node once. */
-static bool holders_collect(const struct ring *ring, struct view *view) {
+static bool holders_collect_chord(const struct ring *ring, struct view *view) {
     uint32_t known_count = ring_known_count(ring);
     size_t own = ring_vnodes_count(ring);
     size_t max = known_count + own * (2 + (size_t)ring_list_size(ring));
@@ -215,6 +243,11 @@ static bool holders_collect(const struct ring *ring, struct view *view) {
     }
     view->count = count;
     return true;
+}
+
+static bool holders_collect(struct holders *holders, const struct ring *ring, struct view *view) {
+    return ring_mode(ring) == RING_SMALL ? holders_collect_small(holders, ring, view)
+                                         : holders_collect_chord(ring, view);
 }
 
 static int compare_nodes(const void *a, const void *b) {
@@ -303,7 +336,7 @@ void holders_update(struct holders *holders, const struct ring *ring, size_t cop
     }
     view->copies = copies < HOLDERS_MAX ? copies : HOLDERS_MAX;
     view->self = ring_vnode_at(ring, 0)->peer.address;
-    if (holders_collect(ring, view) && collect_nodes(view)) {
+    if (holders_collect(holders, ring, view) && collect_nodes(view)) {
         collect_sites(holders->sites, view, &ring_vnode_at(ring, 0)->peer);
         collect_own(ring, view);
         pthread_mutex_lock(&holders->lock);

@@ -43,3 +43,16 @@ unsigned circle_at_or_after(const struct circle *circle, struct ring_id id) {
     }
     return index == circle->count ? 0 : index;
 }
+
+size_t ring_circle(const struct ring *ring, struct vnode out[RING_CIRCLE_MAX]) {
+    struct circle circle = {.count = 0};
+    if (ring->mode == MODE_SMALL) {
+        circle_of(ring, &circle);
+        memcpy(out, circle.vnodes, circle.count * sizeof *out);
+    }
+    return circle.count;
+}
+
+uint64_t ring_circle_generation(const struct ring *ring) {
+    return ring->small.generation;
+}

@@ -143,6 +143,13 @@ uint32_t ring_known_count(const struct ring *ring);
 struct ring_known ring_known_at(const struct ring *ring, uint32_t position);
 bool ring_know(const struct ring *ring, struct ring_id id, struct ring_known *ret_known);
 
+/* All places of a small ring, in order, ours among them: all of its nodes have the same. 0: this is none. */
+enum { RING_CIRCLE_MAX = (RING_LIST_MAX + 1) * RING_VIRTUAL_MAX };
+size_t ring_circle(const struct ring *ring, struct vnode out[RING_CIRCLE_MAX]);
+
+/* Another number whenever they may have changed: each costs a SHA-256. */
+uint64_t ring_circle_generation(const struct ring *ring);
+
 /* Places in the whole ring: exact if our lists go round, else from their density. */
 uint64_t ring_estimated_size(const struct ring *ring);
 

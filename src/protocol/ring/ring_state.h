@@ -266,6 +266,7 @@ struct small_node {
 
 struct small {
     struct small_node nodes[SMALL_NODES_MAX]; /* without us */
+    uint64_t generation;                      /* of the table */
     uint32_t nodes_count;
     struct small_node candidates[SMALL_CANDIDATES_MAX]; /* named, not yet heard */
     uint32_t candidates_count;
@@ -305,7 +306,7 @@ void small_meet(struct ring *ring, const struct vnode *stranger);
 
 /* ---- circle.c ---- */
 
-enum { CIRCLE_VNODES_MAX = (SMALL_NODES_MAX + 1) * RING_VIRTUAL_MAX };
+enum { CIRCLE_VNODES_MAX = RING_CIRCLE_MAX };
 
 struct circle {
     struct vnode vnodes[CIRCLE_VNODES_MAX];

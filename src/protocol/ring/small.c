@@ -68,6 +68,7 @@ static void install_vnode(struct ring *ring, struct chord *chord, const struct c
 static void install(struct ring *ring) {
     struct circle circle;
     circle_of(ring, &circle);
+    ring->small.generation++;
     for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
         install_vnode(ring, &ring->vnodes[i], &circle);
     }
