@@ -5,8 +5,16 @@
 
 #include "base/assert.h"
 #include "protocol/copies/reconcile_message.h"
+#include "sim/experiments/copies_world_state.h"
 
-enum { EVENT_SHIFT = 32, NO_MESSAGE = UINT32_MAX, MESSAGES_MAX = 1 << 22, BUSY_US = 200000, TURN_US = 1000 };
+enum {
+    EVENT_SHIFT = 32,
+    NO_MESSAGE = UINT32_MAX,
+    MESSAGES_MAX = 1 << 22,
+    BUSY_US = 200000,
+    TURN_US = 1000,
+    SCRUB_COUNT = 64
+};
 
 /* What is at an entry of the queue. Codes of the experiment follow. */
 enum world_event { WORLD_WAKE, WORLD_ARRIVAL, WORLD_CODES };
@@ -25,14 +33,23 @@ struct copies_message {
     uint8_t *data; /* of question or answer */
     size_t size;
     uint32_t given_count; /* of a fetch: so many came, the rest later */
+    uint64_t sequence;    /* of the entry in the queue that counts; an earlier one was moved */
 };
 
 /* ---- events ---- */
 
 static bool world_counts(const void *context, const struct heap_item *item) {
     const struct copies_world *world = context;
-    bool is_wake = (enum world_event)(item->value >> EVENT_SHIFT) == WORLD_WAKE;
-    return !is_wake || world->nodes[(uint32_t)item->value].wake_sequence == item->tie;
+    uint32_t index = (uint32_t)item->value;
+    switch ((enum world_event)(item->value >> EVENT_SHIFT)) {
+    case WORLD_WAKE:
+        return world->nodes[index].wake_sequence == item->tie;
+    case WORLD_ARRIVAL:
+        return world->messages[index].sequence == item->tie;
+    case WORLD_CODES:
+        break;
+    }
+    return true;
 }
 
 static uint64_t world_push(struct copies_world *world, uint64_t at_us, uint32_t event, uint32_t index) {
@@ -44,6 +61,10 @@ static uint64_t world_push(struct copies_world *world, uint64_t at_us, uint32_t 
 
 void copies_world_at(struct copies_world *world, uint64_t at_us, uint32_t code, uint32_t index) {
     (void)world_push(world, at_us, WORLD_CODES + code, index);
+}
+
+static void world_push_arrival(struct copies_world *world, uint64_t at_us, uint32_t index) {
+    world->messages[index].sequence = world_push(world, at_us, WORLD_ARRIVAL, index);
 }
 
 static uint32_t world_take_message(struct copies_world *world) {
@@ -82,102 +103,6 @@ static void world_set_bytes(struct copies_world *world, struct copies_message *m
     }
 }
 
-/* ---- the ring as a node sees it ---- */
-
-uint32_t copies_world_position(const struct copies_world *world, struct ring_id place) {
-    uint32_t low = 0;
-    uint32_t high = world->config.nodes_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (ring_id_compare(world->nodes[world->order[middle]].place, place) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low % world->config.nodes_count;
-}
-
-static uint32_t world_seen_from(const struct copies_world *world, uint32_t viewer, uint32_t position) {
-    uint32_t count = world->config.nodes_count;
-    for (uint32_t i = 0; i < count; i++, position = (position + 1) % count) {
-        if (world->nodes[viewer].sees[world->order[position]]) {
-            return world->order[position];
-        }
-    }
-    return viewer;
-}
-
-uint32_t copies_world_primary(const struct copies_world *world, uint32_t viewer, struct ring_id place) {
-    return world_seen_from(world, viewer, copies_world_position(world, place));
-}
-
-uint32_t copies_world_next(const struct copies_world *world, uint32_t viewer, uint32_t node) {
-    uint32_t position = copies_world_position(world, world->nodes[node].place);
-    return world_seen_from(world, viewer, (position + 1) % world->config.nodes_count);
-}
-
-static uint32_t world_before(const struct copies_world *world, uint32_t viewer, uint32_t node) {
-    uint32_t count = world->config.nodes_count;
-    uint32_t position = copies_world_position(world, world->nodes[node].place);
-    for (uint32_t i = 0; i < count; i++) {
-        position = (position + count - 1) % count;
-        if (world->nodes[viewer].sees[world->order[position]]) {
-            return world->order[position];
-        }
-    }
-    return node;
-}
-
-static bool ring_know(void *context, struct ring_id place, struct holders_arc *ret_arc) {
-    const struct copies_world_node *viewer = context;
-    const struct copies_world *world = viewer->world;
-    uint32_t primary = copies_world_primary(world, viewer->index, place);
-    uint32_t holder = primary;
-    *ret_arc = (struct holders_arc){
-        .from = world->nodes[world_before(world, viewer->index, primary)].place,
-        .to = world->nodes[primary].place,
-        .self_rank = -1,
-    };
-    do {
-        ret_arc->self_rank = holder == viewer->index ? (int)ret_arc->count : ret_arc->self_rank;
-        ret_arc->peers[ret_arc->count++] = world->nodes[holder].peer;
-        holder = copies_world_next(world, viewer->index, holder);
-    } while (holder != primary && ret_arc->count < world->config.copies);
-    return true;
-}
-
-static size_t ring_own(void *context, struct holders_arc out[HOLDERS_ARCS_MAX]) {
-    const struct copies_world_node *node = context;
-    return ring_know(context, node->place, out) && out[0].self_rank == 0 ? 1 : 0;
-}
-
-static size_t ring_copies(void *context) {
-    const struct copies_world_node *node = context;
-    return node->world->config.copies;
-}
-
-static uint64_t ring_generation(void *context) {
-    const struct copies_world_node *node = context;
-    return node->generation;
-}
-
-static uint32_t world_index_of(const struct peer *peer) {
-    return (uint32_t)peer->address.ip[13] << 16 | (uint32_t)peer->address.ip[14] << 8 | peer->address.ip[15];
-}
-
-static bool ring_locate(void *context, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer) {
-    const struct copies_world_node *node = context;
-    const struct copies_world *world = node->world;
-    for (uint32_t i = 0; i < world->config.nodes_count; i++) {
-        if (peer_key_equal(world->nodes[i].peer.key, key)) {
-            *ret_peer = world->nodes[i].peer;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- its disk and its lines ---- */
 
 static enum err disk_find_key(void *context, const struct ringkey *key) {
@@ -185,6 +110,22 @@ static enum err disk_find_key(void *context, const struct ringkey *key) {
     uint32_t capture;
     bool is_here = copies_archive_has(&node->world->archive, key, &capture) && node->disk.has[capture];
     return is_here ? ERR_OK : ERR_NOT_FOUND;
+}
+
+/* No two have the same. */
+static enum err disk_find_same(void *context, const struct ringkey *key, const struct ringkey *behind,
+                               struct ringkey *ret_key) {
+    enum err err = behind == NULL ? disk_find_key(context, key) : ERR_NOT_FOUND;
+    if (err == ERR_OK) {
+        *ret_key = *key;
+    }
+    return err;
+}
+
+static enum err disk_read(void *context, const struct ringkey *key) {
+    const struct copies_world_node *node = context;
+    enum err err = disk_find_key(context, key);
+    return err == ERR_OK && node->rotten[copies_archive_find(&node->world->archive, key)] ? ERR_CORRUPT : err;
 }
 
 static uint64_t disk_count(void *context) {
@@ -204,20 +145,15 @@ static uint64_t disk_deletions(void *context) {
 
 static bool line_is_busy(void *context, const struct peer *peer) {
     const struct copies_world_node *node = context;
-    return node->world->now_us < node->busy_us[world_index_of(peer)];
+    return node->world->now_us < node->busy_us[copies_world_index_of(peer)];
 }
 
 static struct replicator_world world_of(struct copies_world_node *node) {
-    return (struct replicator_world){
-        .own = ring_own,
-        .know = ring_know,
-        .copies = ring_copies,
-        .generation = ring_generation,
-        .locate = ring_locate,
-        .ring = node,
+    struct replicator_world world = {
         .keys = copies_disk_set(&node->disk),
         .find_key = disk_find_key,
-        .find_payload = disk_find_key, /* no two have the same */
+        .find_payload = disk_find_key,
+        .find_same = disk_find_same,
         .count = disk_count,
         .is_full = disk_is_full,
         .deletions = disk_deletions,
@@ -225,6 +161,8 @@ static struct replicator_world world_of(struct copies_world_node *node) {
         .is_busy = line_is_busy,
         .line = node,
     };
+    copies_world_put_view(node, &world);
+    return world;
 }
 
 /* ---- a node's turn ---- */
@@ -245,7 +183,7 @@ static bool node_reaches(const struct copies_world *world, uint32_t from, uint32
 static void node_send(struct copies_world_node *node, const struct replicator_action *action) {
     struct copies_world *world = node->world;
     bool is_lookup = action->kind == REPLICATOR_LOOK_UP;
-    uint32_t to = is_lookup ? node->index : world_index_of(&action->peer);
+    uint32_t to = is_lookup ? node->index : copies_world_index_of(&action->peer);
     bool is_lost = !is_lookup && prng_chance_ppm(&world->prng, world->config.loss_ppm);
     bool is_reached = is_lookup || (!is_lost && node_reaches(world, node->index, to) &&
                                     peer_key_equal(world->nodes[to].peer.key, action->peer.key));
@@ -265,13 +203,13 @@ static void node_send(struct copies_world_node *node, const struct replicator_ac
     };
     world->questions_count += !is_lookup;
     if (is_lookup) {
-        (void)ring_know(node, action->place, &message->arc);
-        world_push(world, world->now_us + 2 * world->config.delay_us, WORLD_ARRIVAL, index);
+        (void)copies_world_know(node, action->place, &message->arc);
+        world_push_arrival(world, world->now_us + 2 * world->config.delay_us, index);
         return;
     }
     world_set_bytes(world, message, action->question);
-    world_push(world, world->now_us + (is_reached ? world->config.delay_us : world->config.timeout_us),
-               WORLD_ARRIVAL, index);
+    world_push_arrival(
+        world, world->now_us + (is_reached ? world->config.delay_us : world->config.timeout_us), index);
 }
 
 static enum err node_remove(struct copies_world_node *node, const struct ringkey *key) {
@@ -292,11 +230,39 @@ static enum err node_remove(struct copies_world_node *node, const struct ringkey
 
 /* The payload of a capture is its key. */
 static void node_read(struct copies_world_node *node, const struct replicator_action *action) {
-    enum err err = disk_find_key(node, &action->key);
+    enum err err = disk_read(node, &action->key);
     node_step(node, (struct replicator_event){.kind = REPLICATOR_READ,
                                               .id = action->id,
                                               .err = err,
                                               .bytes = bytes_of(action->key.bytes, RINGKEY_SIZE)});
+}
+
+static void node_scrub(struct copies_world_node *node, const struct replicator_action *action) {
+    const struct copies_world *world = node->world;
+    uint64_t wait_us = world->config.scrub_us > 0 ? world->config.scrub_us : UINT64_MAX;
+    for (uint32_t i = 0; i < SCRUB_COUNT && world->config.scrub_us > 0; i++) {
+        uint32_t capture = node->scrub_at++ % world->archive.count;
+        if (node->disk.has[capture] && node->rotten[capture]) {
+            node_step(node, (struct replicator_event){.kind = REPLICATOR_DAMAGED,
+                                                      .keys = &world->archive.keys[capture],
+                                                      .keys_count = 1});
+        }
+    }
+    node_step(node,
+              (struct replicator_event){.kind = REPLICATOR_SCRUBBED, .id = action->id, .wait_us = wait_us});
+}
+
+/* What was asked of another holder has come, or has not. */
+static void node_repair(struct copies_world_node *node, const struct copies_message *message) {
+    uint32_t capture = copies_archive_find(&node->world->archive, &message->action.key);
+    bool is_good = message->err == ERR_OK && node->rotten[capture];
+    if (is_good) {
+        node->rotten[capture] = 0;
+    }
+    node_step(node, (struct replicator_event){.kind = REPLICATOR_REPAIRED,
+                                              .id = message->action.id,
+                                              .err = message->err,
+                                              .is_good = is_good});
 }
 
 static void node_act(struct copies_world_node *node, const struct replicator_action *action) {
@@ -304,6 +270,7 @@ static void node_act(struct copies_world_node *node, const struct replicator_act
     case REPLICATOR_ASK:
     case REPLICATOR_LOOK_UP:
     case REPLICATOR_FETCH:
+    case REPLICATOR_REPAIR:
         node_send(node, action);
         break;
     case REPLICATOR_READ_PAYLOAD:
@@ -314,8 +281,8 @@ static void node_act(struct copies_world_node *node, const struct replicator_act
                                                   .id = action->id,
                                                   .err = node_remove(node, &action->key)});
         break;
-    case REPLICATOR_REPAIR:
-        node_step(node, (struct replicator_event){.kind = REPLICATOR_REPAIRED, .id = action->id});
+    case REPLICATOR_SCRUB:
+        node_scrub(node, action);
         break;
     case REPLICATOR_BLAME:
         break;
@@ -390,7 +357,7 @@ static enum err answer_challenge(struct copies_world_node *node, struct bytes qu
     struct sha256 sha256;
     uint8_t proof[COPIES_PROOF_SIZE];
     enum err err = copies_read_challenge(question, &challenge, NULL);
-    err = err == ERR_OK ? disk_find_key(node, &challenge.key) : err;
+    err = err == ERR_OK ? disk_read(node, &challenge.key) : err;
     err = err == ERR_OK ? sha256_init(&sha256) : err;
     if (err == ERR_OK) {
         copies_prove(&sha256, &challenge, bytes_of(challenge.key.bytes, RINGKEY_SIZE), proof);
@@ -440,16 +407,27 @@ static uint64_t node_give(struct copies_world_node *giver, struct copies_message
     uint32_t count_max = fetch->size_max / (world->config.capture_size + 1);
     count_max = count_max > 0 ? count_max : 1;
     message->given_count = fetch->count < count_max ? fetch->count : count_max;
-    uint64_t begin_us = giver->send_us > taker->receive_us ? giver->send_us : taker->receive_us;
-    begin_us = begin_us > world->now_us ? begin_us : world->now_us;
-    uint64_t end_us = begin_us + message->given_count * world->config.capture_us;
-    giver->send_us = taker->receive_us = end_us;
+    struct copies_transfer transfer = {
+        .tag = (uint32_t)(message - world->messages), .giver = giver->index, .taker = taker->index};
+    uint64_t length_us = message->given_count * world->config.capture_us;
+    for (uint32_t i = 0; world->config.keeps_parts && i < message->given_count; i++) {
+        uint32_t capture;
+        bool is_known = copies_archive_has(&world->archive, &fetch->keys[i], &capture);
+        length_us -= is_known ? taker->parts_us[capture] : 0;
+    }
+    uint64_t end_us = world->now_us;
+    enum err err = copies_lines_add(&world->lines, &transfer, length_us, world->now_us, &end_us);
+    world->err = world->err != ERR_OK ? world->err : err;
     return end_us + world->config.delay_us;
 }
 
 static void node_store(struct copies_world_node *node, uint32_t capture) {
     struct copies_world *world = node->world;
     copies_disk_add(&node->disk, capture);
+    node->rotten[capture] = 0;
+    if (world->config.keeps_parts) {
+        node->parts_us[capture] = 0;
+    }
     if (world->config.stored != NULL) {
         world->config.stored(world->config.context, node->index, capture);
     }
@@ -461,6 +439,9 @@ static enum transfer_outcome node_take_capture(struct copies_world_node *node,
     uint32_t capture;
     if (!copies_archive_has(&node->world->archive, key, &capture) || !giver->disk.has[capture]) {
         return TRANSFER_ABSENT;
+    }
+    if (giver->rotten[capture]) {
+        return TRANSFER_NOT_GIVEN;
     }
     if (disk_is_full(node)) {
         return TRANSFER_FAILED;
@@ -514,11 +495,13 @@ static void world_take_question(struct copies_world *world, uint32_t index) {
         at_us = world->now_us + world->config.timeout_us;
     } else if (message->action.kind == REPLICATOR_FETCH) {
         at_us = node_give(node, message);
+    } else if (message->action.kind == REPLICATOR_REPAIR) {
+        message->err = disk_read(node, &message->action.key);
     } else {
         message->err = node_answer(node, message, &answer);
     }
     world_set_bytes(world, message, message->err == ERR_OK ? answer : bytes_of(NULL, 0));
-    world_push(world, at_us, WORLD_ARRIVAL, index);
+    world_push_arrival(world, at_us, index);
     node_turn(node);
 }
 
@@ -529,9 +512,12 @@ static void world_take_answer(struct copies_world *world, uint32_t index) {
         message.action.kind == REPLICATOR_FETCH &&
         (world->nodes[message.to].life != message.to_life || world->nodes[message.to].group != node->group);
     message.err = message.err == ERR_OK && is_cut_off ? ERR_CLOSED : message.err;
+    copies_lines_remove(&world->lines, index);
     if (node->is_up && node->life == message.from_life) {
         if (message.action.kind == REPLICATOR_FETCH) {
             node_take_captures(node, &message);
+        } else if (message.action.kind == REPLICATOR_REPAIR) {
+            node_repair(node, &message);
         } else {
             bool is_lookup = message.action.kind == REPLICATOR_LOOK_UP;
             node_step(node,
@@ -586,7 +572,6 @@ void copies_world_rise(struct copies_world *world, uint32_t node) {
     prng_fill(&world->prng, machine.secret, sizeof machine.secret);
     riser->is_up = true;
     riser->life++;
-    riser->send_us = riser->receive_us = world->now_us;
     memset(riser->busy_us, 0, world->config.nodes_count * sizeof *riser->busy_us);
     riser->replicator = replicator_init(riser->replicator, &machine, &around, world->now_us);
     node_step(riser, (struct replicator_event){.kind = REPLICATOR_FED, .is_good = true});
@@ -594,10 +579,42 @@ void copies_world_rise(struct copies_world *world, uint32_t node) {
     riser->wake_sequence = world_push(world, world->now_us, WORLD_WAKE, node);
 }
 
+/* One capture after the other came until now. */
+static void world_keep_parts(struct copies_world *world, const struct copies_message *message,
+                             uint64_t done_us) {
+    struct copies_world_node *taker = &world->nodes[message->from];
+    for (uint32_t i = 0; i < message->given_count && done_us > 0; i++) {
+        uint32_t capture;
+        if (copies_archive_has(&world->archive, &message->action.fetch.keys[i], &capture)) {
+            uint64_t left_us = world->config.capture_us - taker->parts_us[capture];
+            uint64_t part_us = done_us < left_us ? done_us : left_us;
+            taker->parts_us[capture] += part_us;
+            done_us -= part_us;
+        }
+    }
+}
+
+/* Its taker learns of it as of any silence. If the taker is the one that fell, nobody waits. */
+static void world_cut_transfer(void *context, const struct copies_transfer *transfer, uint64_t done_us) {
+    struct copies_world *world = context;
+    if (world->config.keeps_parts) {
+        world_keep_parts(world, &world->messages[transfer->tag], done_us);
+    }
+    world->messages[transfer->tag].err = ERR_CLOSED;
+    world_push_arrival(world, world->now_us + world->config.timeout_us, transfer->tag);
+}
+
+static void world_move_transfer(void *context, const struct copies_transfer *transfer) {
+    struct copies_world *world = context;
+    world_push_arrival(world, transfer->end_us + world->config.delay_us, transfer->tag);
+}
+
 void copies_world_fall(struct copies_world *world, uint32_t node) {
+    struct copies_lines_calls calls = {world_cut_transfer, world_move_transfer, world};
     world->nodes[node].is_up = false;
     world->nodes[node].life++;
     world->nodes[node].wake_sequence = 0;
+    copies_lines_cut(&world->lines, node, world->now_us, &calls);
 }
 
 static void world_sort(struct copies_world *world) {
@@ -627,6 +644,9 @@ void copies_world_replace(struct copies_world *world, uint32_t node) {
 }
 
 void copies_world_wipe(struct copies_world *world, uint32_t node) {
+    if (world->config.keeps_parts) {
+        memset(world->nodes[node].parts_us, 0, world->archive.count * sizeof(uint64_t));
+    }
     for (uint32_t i = 0; i < world->archive.count; i++) {
         if (world->nodes[node].disk.has[i]) {
             copies_disk_remove(&world->nodes[node].disk, i);
@@ -652,6 +672,11 @@ void copies_world_plant(struct copies_world *world, uint32_t node, uint32_t capt
     }
 }
 
+void copies_world_rot(struct copies_world *world, uint32_t node, uint32_t capture) {
+    ASSERT(world->nodes[node].disk.has[capture]);
+    world->nodes[node].rotten[capture] = 1;
+}
+
 void copies_world_put(struct copies_world *world, uint32_t node, uint32_t capture) {
     copies_world_plant(world, node, capture);
     node_step(&world->nodes[node], (struct replicator_event){.kind = REPLICATOR_FRESH,
@@ -668,9 +693,12 @@ static enum err world_make_node(struct copies_world *world, uint32_t index) {
     node->index = index;
     node->replicator = malloc(replicator_size(&world->config.machine));
     node->sees = calloc(world->config.nodes_count, 1);
+    node->parts_us = calloc(world->config.keeps_parts ? world->config.captures_count : 1, sizeof(uint64_t));
     node->busy_us = calloc(world->config.nodes_count, sizeof *node->busy_us);
     enum err err = copies_disk_init(&node->disk, &world->archive);
-    bool has_memory = node->replicator != NULL && node->sees != NULL && node->busy_us != NULL;
+    node->rotten = calloc(world->archive.count, 1);
+    bool has_memory = node->replicator != NULL && node->sees != NULL && node->parts_us != NULL &&
+                      node->busy_us != NULL && node->rotten != NULL;
     world_name(world, index);
     world->order[index] = index;
     return has_memory ? err : ERR_MEMORY;
@@ -685,6 +713,8 @@ enum err copies_world_init(struct copies_world *world, const struct copies_world
     world->order = calloc(config->nodes_count, sizeof *world->order);
     world->memory = malloc(RECONCILE_MESSAGE_SIZE_MAX);
     world->err = copies_archive_init(&world->archive, config->captures_count, &world->prng);
+    enum err err = copies_lines_init(&world->lines, config->nodes_count);
+    world->err = world->err != ERR_OK ? world->err : err;
     if (world->nodes == NULL || world->order == NULL || world->memory == NULL) {
         world->err = ERR_MEMORY;
     }
@@ -702,12 +732,15 @@ void copies_world_done(struct copies_world *world) {
         copies_disk_done(&world->nodes[i].disk);
         free(world->nodes[i].replicator);
         free(world->nodes[i].sees);
+        free(world->nodes[i].parts_us);
         free(world->nodes[i].busy_us);
+        free(world->nodes[i].rotten);
     }
     for (uint32_t i = 0; i < world->messages_count; i++) {
         free(world->messages[i].data);
     }
     queue_done(&world->queue);
+    copies_lines_done(&world->lines);
     copies_archive_done(&world->archive);
     free(world->messages);
     free(world->nodes);

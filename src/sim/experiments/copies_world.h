@@ -4,7 +4,7 @@
  * the ring that are all simulated.
  *
  * Simulated: questions and answers with their delay, nodes that are down or silent, cuts, lines that carry so
- * many captures a second in either direction, disks that are full or lost, what each node knows of the
+ * many captures a second in either direction, disks that are full, lost or rot, what each node knows of the
  * others. Idealised: a node's view of the ring is what the experiment says, reading and removing take no
  * time, bodies of captures are as large as each other. Equal configurations give equal worlds.
  *
@@ -15,6 +15,7 @@
 
 #include "protocol/copies/replicator.h"
 #include "sim/experiments/copies_disk.h"
+#include "sim/experiments/copies_lines.h"
 #include "sim/world/digest.h"
 #include "sim/world/queue.h"
 
@@ -30,6 +31,8 @@ struct copies_world_config {
     uint32_t loss_ppm;       /* of questions that get no answer */
     uint64_t capture_us;     /* that one is on the line of its giver and of its taker */
     uint32_t capture_size;
+    bool keeps_parts;  /* a capture stands for many: what came of it before a cut need not come again */
+    uint64_t scrub_us; /* in which a disk reads 64 captures again; 0: it never does */
     struct replicator_config machine; /* seed and secret are drawn */
 
     /* May be NULL. */
@@ -53,12 +56,13 @@ struct copies_world_node {
     uint64_t silent_to_us;   /* … until then */
     uint32_t held_max;       /* captures that its disk has room for; 0: any number */
     struct copies_disk disk;
+    uint8_t *rotten;   /* [capture]: it is there and cannot be read */
+    uint32_t scrub_at; /* what is read again next */
     struct replicator *replicator;
     uint64_t generation; /* of its view */
     uint8_t *sees;       /* [node] */
+    uint64_t *parts_us;  /* [capture]: of the time on the line; if keeps_parts */
     uint64_t *busy_us;   /* [node]: it said that it is, and that counts until then */
-    uint64_t send_us;    /* its line is free again */
-    uint64_t receive_us; /* likewise */
     uint64_t wake_sequence;
     uint64_t wake_at_us;
 };
@@ -75,6 +79,7 @@ struct copies_world {
     uint32_t messages_max;
     uint32_t free_message;
     struct queue queue;
+    struct copies_lines lines;
     struct prng prng;
     uint64_t now_us;
     uint8_t *memory; /* of an answer */
@@ -116,6 +121,9 @@ uint32_t copies_world_next(const struct copies_world *world, uint32_t viewer, ui
 /* A new capture is archived there; or was there all the time, and the node is not told. */
 void copies_world_put(struct copies_world *world, uint32_t node, uint32_t capture);
 void copies_world_plant(struct copies_world *world, uint32_t node, uint32_t capture);
+
+/* What the node has of it can no longer be read, and nobody is told. */
+void copies_world_rot(struct copies_world *world, uint32_t node, uint32_t capture);
 
 static inline bool copies_world_has(const struct copies_world *world, uint32_t node, uint32_t capture) {
     return world->nodes[node].disk.has[capture] != 0;

@@ -1,7 +1,6 @@
 #include "sim/experiments/years_world.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum years_event { YEARS_CHANGE, YEARS_BIRTH, YEARS_DISK, YEARS_BLOW, YEARS_DAY };
 
@@ -322,6 +321,7 @@ enum err years_world_init(struct years_world *years, const struct years_config *
         .timeout_us = UINT64_C(10) * 1000000,
         .capture_us = config->object_us,
         .capture_size = TRANSFER_ANSWER_MIN, /* one at a time */
+        .keeps_parts = true,
         .machine =
             {
                 .grace_us = config->grace_us,

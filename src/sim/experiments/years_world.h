@@ -3,8 +3,9 @@
  *
  * Simulated: what each machine decides, asks and fetches, nodes that leave for good and come new, outages,
  * disks that are lost or full, lines on which an object takes long. Idealised: everybody knows at once who is
- * up (the ring itself is what ring_world.h simulates), a transfer that is cut off begins anew, and none is
- * given up for taking long. A process that comes back knows nothing but what is on its disk.
+ * up (the ring itself is what ring_world.h simulates), and none is given up for taking long. An object stands
+ * for many captures: if its transfer is cut off, it goes on later where it was. A process that comes back
+ * knows nothing but what is on its disk.
  *
  * A day lasts YEARS_DAY_US of the machine's time, so that years can be run at all: its fixed times, such as
  * the 10 s until a silent node is given up and the 15 s until it is asked again about a capture, are hours
