@@ -47,7 +47,9 @@ static void take_for_busy(struct node *node, const struct node *giver) {
     assert_true(peer_rpc_is_busy(node->peer_rpc, &giver->peer));
 }
 
+/* The machine hears of other work, too: of reading what is here again. */
 static bool is_idle(struct copies *copies) {
+    copies_take_works(copies);
     pthread_mutex_lock(&copies->news.lock);
     bool is_idle = copies->news.open_count == 0;
     pthread_mutex_unlock(&copies->news.lock);

@@ -282,6 +282,7 @@ static inline void begin_copies(struct node *node) {
     if (node->world->is_still) {
         node->copies->captures = node->captures;
         assert_int_equal(copies_crew_init(node->copies), ERR_OK);
+        assert_int_equal(copies_scrub_init(node->copies, NULL), ERR_OK);
         copies_step(node->copies, (struct replicator_event){.kind = REPLICATOR_PERMIT, .is_good = false});
     } else {
         assert_int_equal(copies_start(node->copies, node->captures, NULL), ERR_OK);

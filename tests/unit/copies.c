@@ -428,6 +428,40 @@ static void a_damaged_document_is_repaired_from_another_copy(void **state) {
     expect_body(node, 4, 4);
 }
 
+static bool says_whole(struct node *node) {
+    struct buf text;
+    struct json json;
+    buf_init(&text, 1 << 20);
+    json_begin(&json, &text);
+    copies_put_json(node->copies, &json, "copies");
+    json_end(&json);
+    assert_int_equal(text.err, ERR_OK);
+    bool is_whole = strstr(buf_string(&text), "\"whole\":true") != NULL;
+    buf_done(&text);
+    return is_whole;
+}
+
+static void what_is_damaged_and_cannot_be_had_is_told(void **state) {
+    struct world *world = *state;
+    struct node *node = &world->nodes[1];
+    struct ringkey key = key_of(4, 4);
+    start_all(world);
+    for (unsigned n = 0; n < 10; n++) {
+        put(&world->nodes[0], n, n);
+    }
+    wait_for(all_have(world, 10));
+    wait_for(says_whole(node));
+    assert_int_equal(stat_of(node).damaged_count, 0);
+    for (unsigned i = 0; i < world->nodes_count; i++) {
+        if (has(&world->nodes[i], &key)) {
+            damage(&world->nodes[i], 4, 4);
+        }
+    }
+    copies_report_damage(node->copies, &key);
+    assert_int_equal(stat_of(node).damaged_count, 1);
+    assert_false(says_whole(node));
+}
+
 /* Nobody has read it: it is found by reading everything again. */
 static void damage_is_found_by_scrubbing(void **state) {
     struct world *world = *state;
@@ -491,6 +525,7 @@ int main(void) {
         copies_test(surplus_stays_while_a_holder_is_not_believed),
         copies_test(copies_of_a_dead_node_are_made_again),
         copies_test(a_damaged_document_is_repaired_from_another_copy),
+        copies_test(what_is_damaged_and_cannot_be_had_is_told),
         copies_test(damage_is_found_by_scrubbing),
         copies_test(nonsense_is_refused),
     };

@@ -75,6 +75,36 @@ static void a_capture_is_asked_about_until_it_is_there(void **state) {
     assert_int_equal(custody_due(f->custody, third_us + 3600 * SECOND_US, items, ITEMS), 0);
 }
 
+static void a_node_that_has_much_is_asked_about_the_rest_at_once(void **state) {
+    struct fixture *f = *state;
+    struct custody_item items[ITEMS];
+    struct peer first = peer_of(1);
+    uint64_t now_us = SECOND_US;
+    for (uint8_t key = 1; key <= 4; key++) {
+        assert_true(add(f, key, key < 4 ? 1 : 2, true, now_us));
+    }
+    for (unsigned i = 0; i < 6; i++) { /* both are silent for a while */
+        size_t count;
+        while ((count = custody_due(f->custody, now_us, items, ITEMS)) > 0) {
+            for (size_t j = 0; j < count; j++) {
+                custody_settle(f->custody, items[j].index, false, now_us);
+            }
+        }
+        now_us = custody_wake_at(f->custody);
+    }
+    assert_int_equal(custody_due(f->custody, now_us, items, 1), 1);
+    uint32_t out = items[0].index;
+    custody_hurry(f->custody, &first, now_us - SECOND_US);
+    custody_settle(f->custody, out, true, now_us);
+    size_t count = custody_due(f->custody, now_us - SECOND_US, items, ITEMS);
+    assert_int_equal(count, 2); /* of the other node nothing */
+    for (size_t i = 0; i < count; i++) {
+        assert_true(peer_key_equal(items[i].peer.key, first.key));
+    }
+    struct peer stranger = peer_of(9);
+    custody_hurry(f->custody, &stranger, now_us);
+}
+
 static void a_silent_node_is_asked_within_a_bounded_time(void **state) {
     struct fixture *f = *state;
     struct custody_item items[ITEMS];
@@ -181,6 +211,8 @@ static void own_ones_can_be_looked_through(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_capture_is_asked_about_until_it_is_there, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_node_that_has_much_is_asked_about_the_rest_at_once, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_silent_node_is_asked_within_a_bounded_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_node_that_is_asked_keeps_nobody_waiting, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_only_told_is_told_once, set_up, tear_down),

@@ -210,6 +210,15 @@ static enum err disk_find_payload(void *context, const struct ringkey *key) {
     return err;
 }
 
+static enum err disk_find_same(void *context, const struct ringkey *key, const struct ringkey *behind,
+                               struct ringkey *ret_key) {
+    struct copies *copies = context;
+    pthread_mutex_lock(&copies->keys_lock);
+    enum err err = keyset_find_digest(copies->keyset, ringkey_digest(key), behind, ret_key);
+    pthread_mutex_unlock(&copies->keys_lock);
+    return err;
+}
+
 static uint64_t disk_count(void *context) {
     struct copies *copies = context;
     pthread_mutex_lock(&copies->keys_lock);
@@ -243,6 +252,7 @@ static struct replicator_world world_of(struct copies *copies) {
         .keys = {&set_table, copies},
         .find_key = disk_find_key,
         .find_payload = disk_find_payload,
+        .find_same = disk_find_same,
         .count = disk_count,
         .is_full = disk_is_full,
         .deletions = disk_deletions,
@@ -341,7 +351,8 @@ static uint64_t copies_run(void *context) {
     copies_feed(copies);
     copies_take_works(copies);
     copies_act(copies);
-    copies_scrub(copies);
+    copies_take_damaged(copies);
+    copies_tally_pace(copies);
     return rest_us(copies);
 }
 
@@ -535,6 +546,8 @@ void copies_stat(struct copies *copies, struct ring_view_stored *ret_stat) {
         .repaired_count = counts->repaired_count,
         .wanted_count = status.wanted_count,
         .unconfirmed_count = status.unconfirmed_count,
+        .unconfirmed_own_count = status.unconfirmed_own_count,
+        .damaged_count = status.damaged_count,
         .is_checking = status.is_checking,
         .is_full = status.is_full,
         .is_fed = status.is_fed,

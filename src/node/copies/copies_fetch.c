@@ -12,10 +12,8 @@
  * that it is here. An answer counts as under way until it has been taken apart: so no more come than the disk
  * takes.
  */
-#include <stdlib.h>
 #include <sys/statvfs.h>
 
-#include "base/assert.h"
 #include "base/wire.h"
 #include "node/captures/captures_code.h"
 #include "node/copies/copies_state.h"

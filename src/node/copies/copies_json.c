@@ -39,6 +39,23 @@ static void put_at_least(struct json *json, const struct copies_tally *arc) {
     json_close(json);
 }
 
+/* Of all arcs together. */
+static void copies_put_sums(struct json *json, const struct ring_view_stored *stat,
+                            const struct copies_tally *arcs, size_t count, uint64_t left_s) {
+    struct copies_tally sum = {.keys_count = 0};
+    for (size_t i = 0; i < count; i++) {
+        sum.keys_count += arcs[i].keys_count;
+        for (size_t copies = 1; copies <= CHARTER_REPLICAS_MAX; copies++) {
+            sum.at_least[copies] += arcs[i].at_least[copies];
+        }
+    }
+    JSON_COUNTS(json, {"arcs_keys", sum.keys_count}, {"unconfirmed_own", stat->unconfirmed_own_count});
+    put_at_least(json, &sum);
+    if (left_s > 0) {
+        json_count(json, "left_s", left_s);
+    }
+}
+
 /* The lock is held. */
 static void put_piece(const struct copies *copies, size_t index, const struct copies_tally *arc,
                       uint64_t now_us, struct json *json) {
@@ -76,7 +93,8 @@ static void put_stat(struct json *json, const struct ring_view_stored *stat) {
                 {"refused", stat->refused_count}, {"challenged", stat->challenged_count},
                 {"full_synced", stat->toured_count}, {"toured", stat->toured_count},
                 {"handed_on", stat->handed_on_count}, {"caught", stat->caught_count},
-                {"released", stat->released_count}, {"repaired", stat->repaired_count});
+                {"released", stat->released_count}, {"damaged", stat->damaged_count},
+                {"repaired", stat->repaired_count});
     json_count(json, "unconfirmed", stat->unconfirmed_count);
     json_bool(json, "checking", stat->is_checking);
     json_bool(json, "full", stat->is_full);
@@ -86,7 +104,7 @@ static void put_stat(struct json *json, const struct ring_view_stored *stat) {
 /* Can this node be stopped without a capture being the last of its kind? If enough other nodes are up. */
 static bool is_all_whole(const struct ring_view_stored *stat, const struct copies_tally *arcs, size_t count) {
     bool is_whole = count > 0 && stat->is_fed && !stat->is_checking && stat->unconfirmed_count == 0 &&
-                    stat->wanted_count == 0;
+                    stat->wanted_count == 0 && stat->damaged_count == 0;
     for (size_t i = 0; i < count && is_whole; i++) {
         is_whole = arcs[i].piece.level == COPY_PLAN_WHOLE;
     }
@@ -117,6 +135,7 @@ void copies_put_json(struct copies *copies, struct json *json, const char *name)
     json_open(json, name);
     json_bool(json, "whole", is_all_whole(&stat, arcs, count));
     put_stat(json, &stat);
+    copies_put_sums(json, &stat, arcs, count, copies_tally_left_s(copies));
     pthread_mutex_lock(&copies->lock);
     put_full_sync(copies, json);
     json_count(json, "claims", copy_plan_claims_count(replicator_plan(copies->replicator)));
@@ -196,6 +215,7 @@ void copies_view(struct copies *copies, struct arena *arena, struct ring_view_co
     struct copies_tally *tallies;
     copies_stat(copies, &stat);
     size_t tallies_count = copies_tally(copies, &tallies);
+    uint64_t left_s = copies_tally_left_s(copies);
     pthread_mutex_lock(&copies->lock);
     const struct full_sync *full_sync = replicator_full_sync(copies->replicator);
     size_t count = copy_plan_pieces_count(replicator_plan(copies->replicator));
@@ -209,6 +229,7 @@ void copies_view(struct copies *copies, struct arena *arena, struct ring_view_co
         .stops_count = full_sync->last.stops_count,
         .missing_count = full_sync->last.missing_count,
         .silent_count = full_sync->last.silent_count,
+        .left_s = left_s,
         .arcs = arcs,
         .arcs_count = count,
     };

@@ -18,6 +18,7 @@
 
 #include "base/json.h"
 #include "node/copies/copies.h"
+#include "node/copies/copies_left.h"
 #include "protocol/copies/replicator.h"
 #include "run/bell.h"
 #include "run/pool.h"
@@ -59,6 +60,8 @@ struct copies_work {
     enum err err;
     struct holders_arc arc;
     bool is_good;
+    bool is_cut;
+    uint64_t wait_us;
     uint64_t answered_us;
 };
 
@@ -98,6 +101,9 @@ struct copies {
     struct replicator *replicator; /* lock */
     struct replicator_world world;
 
+    struct copies_left confirming; /* lock; of captures that other nodes are to have */
+    struct copies_left coming;     /* lock; of those that are on the way here */
+
     /* The set of keys and its feed; locked for short times, after `lock` if both are. */
     pthread_mutex_t keys_lock;
     struct keyset *keyset;
@@ -114,8 +120,7 @@ struct copies {
     size_t durable_count;
     bool is_feed_told; /* that the feed fails */
     struct scrub *scrub;
-    uint64_t scrub_us; /* when it goes on */
-    uint64_t list_us;  /* when a list of damaged captures is looked for */
+    uint64_t list_us; /* when a list of damaged captures is looked for */
 };
 
 /* ---- copies.c: begin and end, the task, captures of this node by their keys ---- */
@@ -179,8 +184,12 @@ enum err copies_remove(struct copies *copies, struct copies_reader *reader,
 /* ---- copies_repair.c ---- */
 
 enum err copies_scrub_init(struct copies *copies, struct err_detail *detail) MUST_CHECK;
-void copies_scrub(struct copies *copies); /* a step, when it is time for one */
-bool copies_repair(struct copies_hand *hand, const struct ringkey *key);
+void copies_take_damaged(struct copies *copies); /* what another process has found, now and then */
+enum err copies_scrub(struct copies *copies, uint64_t *ret_wait_us) MUST_CHECK;
+
+/* The document of the capture, by the copy of the peer; as REPLICATOR_REPAIRED has it. */
+enum err copies_repair(struct copies_hand *hand, const struct ringkey *key, const struct peer *peer,
+                       bool *ret_is_repaired, bool *ret_is_cut) MUST_CHECK;
 
 /* ---- copies_tally.c: any thread ---- */
 
@@ -192,6 +201,12 @@ struct copies_tally {
         unconfirmed_count; /* new captures, times the members that have not said yet that they have them */
     uint64_t at_least[CHARTER_REPLICAS_MAX + 1]; /* captures that have so many live copies, or more */
 };
+
+/* Note how fast captures come and are confirmed; the task's. */
+void copies_tally_pace(struct copies *copies);
+
+/* Seconds until all that is under way, in either direction, is there; 0: nothing is, or it is not known. */
+uint64_t copies_tally_left_s(struct copies *copies);
 
 /* Our arcs, in the order of copy_plan_piece(); the caller frees them. Without memory there are none. */
 size_t copies_tally(struct copies *copies, struct copies_tally **ret_arcs);

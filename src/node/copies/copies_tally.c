@@ -62,6 +62,31 @@ static void tally_copies(const struct copy_plan *copy_plan, size_t index, struct
     }
 }
 
+void copies_tally_pace(struct copies *copies) {
+    struct replicator_status status;
+    uint64_t now_us = copies_now_us(copies);
+    pthread_mutex_lock(&copies->lock);
+    replicator_status(copies->replicator, &status);
+    copies_left_note(&copies->confirming, status.counts.confirmed_count,
+                     status.unconfirmed_count + status.unconfirmed_own_count > 0, now_us);
+    copies_left_note(&copies->coming, status.counts.fetched_count, status.wanted_count > 0, now_us);
+    pthread_mutex_unlock(&copies->lock);
+}
+
+uint64_t copies_tally_left_s(struct copies *copies) {
+    struct replicator_status status;
+    uint64_t now_us = copies_now_us(copies);
+    pthread_mutex_lock(&copies->lock);
+    replicator_status(copies->replicator, &status);
+    uint64_t unconfirmed_count = (uint64_t)status.unconfirmed_count + status.unconfirmed_own_count;
+    uint64_t confirming_s = copies_left_s(&copies->confirming, unconfirmed_count, now_us);
+    uint64_t coming_s = copies_left_s(&copies->coming, status.wanted_count, now_us);
+    pthread_mutex_unlock(&copies->lock);
+    bool is_known =
+        (confirming_s > 0 || unconfirmed_count == 0) && (coming_s > 0 || status.wanted_count == 0);
+    return !is_known ? 0 : confirming_s > coming_s ? confirming_s : coming_s;
+}
+
 size_t copies_tally(struct copies *copies, struct copies_tally **ret_arcs) {
     pthread_mutex_lock(&copies->lock);
     const struct copy_plan *copy_plan = replicator_plan(copies->replicator);

@@ -113,9 +113,11 @@ static void work_run(void *context, size_t seat) {
     case REPLICATOR_REMOVE:
         err = copies_remove(copies, &hand->reader, &work->action.key);
         break;
+    case REPLICATOR_SCRUB:
+        err = copies_scrub(copies, &work->wait_us);
+        break;
     default:
-        work->is_good = copies_repair(hand, &work->action.key);
-        err = ERR_OK;
+        err = copies_repair(hand, &work->action.key, &work->action.peer, &work->is_good, &work->is_cut);
         break;
     }
     work_finish(work, err);
@@ -147,14 +149,16 @@ static void work_tell(struct copies *copies, const struct copies_work *work) {
     static const enum replicator_event_kind kinds[] = {
         [REPLICATOR_ASK] = REPLICATOR_ANSWERED,      [REPLICATOR_LOOK_UP] = REPLICATOR_FOUND,
         [REPLICATOR_READ_PAYLOAD] = REPLICATOR_READ, [REPLICATOR_REMOVE] = REPLICATOR_REMOVED,
-        [REPLICATOR_REPAIR] = REPLICATOR_REPAIRED,
+        [REPLICATOR_REPAIR] = REPLICATOR_REPAIRED,   [REPLICATOR_SCRUB] = REPLICATOR_SCRUBBED,
     };
     copies_step(copies, (struct replicator_event){.kind = kinds[work->action.kind],
                                                   .id = work->action.id,
                                                   .err = work->err,
                                                   .bytes = buf_bytes(&work->answer),
                                                   .arc = &work->arc,
-                                                  .is_good = work->is_good});
+                                                  .is_good = work->is_good,
+                                                  .is_cut = work->is_cut,
+                                                  .wait_us = work->wait_us});
 }
 
 static struct copies_work *take_works(struct copies *copies) {

@@ -201,6 +201,16 @@ void custody_settle(struct custody *custody, uint32_t index, bool is_there, uint
     custody->free = index;
 }
 
+void custody_hurry(struct custody *custody, const struct peer *peer, uint64_t now_us) {
+    for (uint32_t i = 0; i < custody->used_count; i++) {
+        struct custody_entry *entry = &custody->entries[i];
+        bool is_waiting = entry->is_used && !entry->is_out && entry->due_us > now_us;
+        if (is_waiting && peer_equal(&custody->peers[entry->peer].peer, peer)) {
+            custody_set_due(custody, entry, now_us);
+        }
+    }
+}
+
 bool custody_move(struct custody *custody, uint32_t index, const struct peer *peer, uint64_t now_us) {
     struct custody_entry *entry = custody_entry_at(custody, index);
     uint32_t peer_index = custody_peer_index(custody, peer);

@@ -7,6 +7,10 @@
  *                             └──── not yet ──── custody_settle() <── answer, or none ──────┘
  *                                                     └──> it has it: no longer in custody
  *
+ * A node that was away, or slow, was asked in vain about all that waits for it, and none of that is asked
+ * about again for a while. Once it says of most that it is asked about that it has it, custody_hurry() asks
+ * the rest.
+ *
  * An offer is a question, too: its answer says "I have it" of what has come and is durable. So a node that is
  * told of a new capture is told again until it says so. Of an arc of its own a node asks all other holders;
  * of the arcs of others it asks the primary, which then asks the rest. Others may be told once, so that the
@@ -69,6 +73,9 @@ enum custody_kind custody_kind(const struct custody *custody, uint32_t index);
 
 /* It has it, or need not have it any more; else it is asked again. */
 void custody_settle(struct custody *custody, uint32_t index, bool is_there, uint64_t now_us);
+
+/* The node has much of what it was asked about: the rest is asked about now, however often it was in vain. */
+void custody_hurry(struct custody *custody, const struct peer *peer, uint64_t now_us);
 
 /* Another node is the one to ask, now. False: no room for it; the item is as it was. */
 bool custody_move(struct custody *custody, uint32_t index, const struct peer *peer, uint64_t now_us);

@@ -326,30 +326,11 @@ bool replicator_may_copy(struct replicator *replicator, const struct peer *peer,
     return !replicator->config.has_slow_lines || transfer_order_may_take(&replicator->giving, peer, now_us);
 }
 
-/* ---- damage ---- */
-
-void replicator_report_damage(struct replicator *replicator, const struct ringkey *key) {
-    for (size_t i = 0; i < replicator->damaged_count; i++) { /* a reader may have met it many times */
-        if (ringkey_compare(&replicator->damaged[i], key) == 0) {
-            return;
-        }
-    }
-    if (replicator->damaged_count < REPLICATOR_DAMAGED_MAX) { /* else it is found again */
-        replicator->damaged[replicator->damaged_count++] = *key;
-    }
-}
-
-static void replicator_begin_repair(struct replicator *replicator) {
-    if (replicator->damaged_count > 0 && replicator->repair.errand.state == ERRAND_FREE) {
-        replicator->repair.key = replicator->damaged[--replicator->damaged_count];
-        errand_begin(&replicator->repair.errand, ERRAND_REPAIR);
-    }
-}
-
 /* ---- errands ---- */
 
 static size_t replicator_slots_count(const struct replicator *replicator) {
-    return replicator->config.comparisons_max + REPLICATOR_CHALLENGES_MAX + replicator->config.offers_max + 2;
+    return replicator->config.comparisons_max + REPLICATOR_CHALLENGES_MAX + replicator->config.offers_max +
+           3; /* release, repair, scrub */
 }
 
 static struct errand *replicator_errand(struct replicator *replicator, size_t slot) {
@@ -365,7 +346,9 @@ static struct errand *replicator_errand(struct replicator *replicator, size_t sl
     if (slot < config->offers_max) {
         return &replicator->offers[slot].errand;
     }
-    return slot == config->offers_max ? &replicator->release.errand : &replicator->repair.errand;
+    return slot == config->offers_max       ? &replicator->release.errand
+           : slot == config->offers_max + 1 ? &replicator->repair.errand
+                                            : &replicator->scrub.errand;
 }
 
 void errand_begin(struct errand *errand, enum errand_state state) {
@@ -388,7 +371,7 @@ static bool replicator_is_of_challenges(const struct replicator *replicator, siz
 }
 
 static bool replicator_is_of_offers(const struct replicator *replicator, size_t slot) {
-    return slot + 2 < replicator_slots_count(replicator);
+    return slot + 3 < replicator_slots_count(replicator);
 }
 
 static void replicator_act(struct replicator *replicator, size_t slot, struct replicator_action *action) {
@@ -404,9 +387,10 @@ static void replicator_act(struct replicator *replicator, size_t slot, struct re
         replicator_offer_action(replicator, (struct errand_offer *)errand, action);
     } else if (errand == &replicator->release.errand) {
         replicator_release_action(replicator, &replicator->release, action);
+    } else if (errand == &replicator->repair.errand) {
+        replicator_repair_action(&replicator->repair, action);
     } else {
-        action->kind = REPLICATOR_REPAIR;
-        action->key = replicator->repair.key;
+        action->kind = REPLICATOR_SCRUB;
     }
     replicator->counts.questions_count += action->kind == REPLICATOR_ASK;
 }
@@ -431,9 +415,10 @@ static void replicator_take_answer(struct replicator *replicator, const struct r
         replicator_offer_take(replicator, (struct errand_offer *)errand, event);
     } else if (errand == &replicator->release.errand) {
         replicator_release_take(replicator, &replicator->release, event);
+    } else if (errand == &replicator->repair.errand) {
+        replicator_repair_take(replicator, &replicator->repair, event);
     } else {
-        replicator->counts.repaired_count += event->is_good;
-        errand_end(errand);
+        replicator_scrub_take(replicator, event);
     }
 }
 
@@ -446,6 +431,7 @@ void replicator_step(struct replicator *replicator, const struct replicator_even
     case REPLICATOR_READ:
     case REPLICATOR_REMOVED:
     case REPLICATOR_REPAIRED:
+    case REPLICATOR_SCRUBBED:
         replicator_take_answer(replicator, event);
         break;
     case REPLICATOR_CLOSED:
@@ -482,7 +468,8 @@ static void replicator_begin_errands(struct replicator *replicator, uint64_t now
     struct copy_plan_task task;
     replicator_look_at_ring(replicator, now_us);
     replicator_begin_offers(replicator, now_us);
-    replicator_begin_repair(replicator);
+    replicator_begin_repair(replicator, now_us);
+    replicator_begin_scrub(replicator, now_us);
     replicator_begin_watch(replicator, now_us);
     while (replicator_may_begin_task(replicator) && copy_plan_next(replicator->copy_plan, now_us, &task)) {
         replicator_begin_task(replicator, &task, now_us);
@@ -516,6 +503,7 @@ static void replicator_note_earlier(uint64_t *at_us, uint64_t other_us) {
 uint64_t replicator_wake_at(struct replicator *replicator, uint64_t now_us) {
     uint64_t at_us = transfer_wake_at(replicator->transfer, now_us);
     replicator_note_earlier(&at_us, replicator_offers_at(replicator));
+    replicator_note_earlier(&at_us, replicator_repair_at(replicator));
     if (replicator_may_begin_task(replicator)) {
         replicator_note_earlier(&at_us, copy_plan_wake_at(replicator->copy_plan, now_us));
     }
@@ -535,11 +523,14 @@ void replicator_status(const struct replicator *replicator, struct replicator_st
         .counts = replicator->counts,
         .wanted_count = (uint32_t)replicator_wanted_count(replicator),
         .unconfirmed_count = custody_count(replicator->custody, CUSTODY_OTHERS),
+        .unconfirmed_own_count = custody_count(replicator->custody, CUSTODY_OWN),
         .is_checking = replicator->sweep.is_on,
         .is_full = replicator->is_full,
         .is_fed = replicator->is_fed,
+        .damaged_count =
+            (uint32_t)replicator->damaged_count + (replicator->repair.errand.state != ERRAND_FREE),
     };
-    for (size_t i = 0; i < replicator_slots_count(replicator); i++) {
+    for (size_t i = 0; i + 1 < replicator_slots_count(replicator); i++) { /* reading again is none */
         ret_status->errands_count +=
             replicator_errand((struct replicator *)replicator, i)->state != ERRAND_FREE;
     }

@@ -11,9 +11,9 @@
  *
  * It decides which node is told what is new here (protocol/copies/custody.h), which arcs are compared with
  * whom (protocol/copies/copy_plan.h), what is fetched (protocol/copies/transfer.h), challenged, handed on,
- * given up and repaired. Everything that takes time leaves as an action with an id: questions to other nodes,
- * lookups in the ring, reading a payload, removing and repairing a capture. The answer comes back as an event
- * with that id.
+ * given up, read again and repaired. Everything that takes time leaves as an action with an id: questions to
+ * other nodes, lookups in the ring, reading a payload, removing and repairing a capture. The answer comes
+ * back as an event with that id.
  *
  * An errand is one conversation, with at most one action under way. Several are open at once: one comparison
  * or challenge with each node, one offer to each, one release, one stop of the full sync, one repair. So a
@@ -56,6 +56,9 @@ struct replicator_world {
     struct ringkey_set keys;
     enum err (*find_key)(void *disk, const struct ringkey *key);     /* ERR_NOT_FOUND, or of the disk */
     enum err (*find_payload)(void *disk, const struct ringkey *key); /* one with this digest; likewise */
+    /* The next one with this digest; NULL: the first. */
+    enum err (*find_same)(void *disk, const struct ringkey *key, const struct ringkey *behind,
+                          struct ringkey *ret_key);
     uint64_t (*count)(void *disk);
     bool (*is_full)(void *disk);
     uint64_t (*deletions)(void *disk); /* counts up when something else is called deleted */
@@ -84,7 +87,7 @@ struct replicator_config {
     uint32_t offers_max;            /* (16) at once */
     uint32_t found_max;             /* (8,192) keys of one comparison; the next one goes on behind them */
     uint32_t message_size;          /* (64 KiB) of one turn of a comparison */
-    uint32_t came_count;            /* (16,384) keys that are known to have come from others; a power of 2 */
+    uint32_t came_count;            /* (16,384) keys that came from their primaries; a power of 2 */
     uint32_t deleted_count;         /* (65,536) keys of captures that came and are deleted; a power of 2 */
     uint64_t seed;                  /* of jitter */
     uint8_t secret[REPLICATOR_SECRET_SIZE]; /* of challenges */
@@ -101,7 +104,9 @@ enum replicator_event_kind {
     REPLICATOR_FOUND,    /* to REPLICATOR_LOOK_UP: .err, .arc */
     REPLICATOR_READ,     /* to REPLICATOR_READ_PAYLOAD: .err, .bytes */
     REPLICATOR_REMOVED,  /* to REPLICATOR_REMOVE: .err; ERR_EXISTS: it stays */
-    REPLICATOR_REPAIRED, /* to REPLICATOR_REPAIR: .is_good */
+    REPLICATOR_REPAIRED, /* to REPLICATOR_REPAIR: .err: it did not come; .is_good: something was damaged, and
+                            is no longer; .is_cut: it came, but without its payload */
+    REPLICATOR_SCRUBBED, /* to REPLICATOR_SCRUB: .err, .wait_us until more may be read */
     REPLICATOR_CLOSED,   /* to REPLICATOR_FETCH: .line, .bytes.size; its items are settled one by one */
     REPLICATOR_DURABLE, /* a capture that was fetched: .bytes.size of its payload, .is_about: that was here */
     REPLICATOR_SETTLED, /* .item of a fetch: .outcome; if it is stored, it is among the keys now */
@@ -126,6 +131,7 @@ struct replicator_event {
     uint32_t item;
     enum transfer_outcome outcome;
     enum transfer_line line;
+    uint64_t wait_us;
     bool is_good;
     bool is_about;
     bool is_cut;
@@ -140,7 +146,8 @@ enum replicator_action_kind {
     REPLICATOR_LOOK_UP,      /* who holds .place, surely */
     REPLICATOR_READ_PAYLOAD, /* of the capture .key */
     REPLICATOR_REMOVE,       /* the capture .key, which is surplus, unless its owner wants to keep it */
-    REPLICATOR_REPAIR,       /* the capture .key, with another node's copy */
+    REPLICATOR_REPAIR,       /* the document of the capture .key, with the copy of .peer */
+    REPLICATOR_SCRUB,        /* read on in what is here; damage comes back as REPLICATOR_DAMAGED */
     REPLICATOR_FETCH,        /* .fetch of .peer: its giver, or another holder in its stead */
     REPLICATOR_BLAME,        /* .peer for .sentence; nothing comes back */
 };
@@ -218,6 +225,7 @@ struct replicator_counts {
     uint64_t compared_by_count; /* questions of others answered */
     uint64_t synced_count;      /* comparisons of arcs of others, to keep everything */
     uint64_t offered_count;     /* keys */
+    uint64_t confirmed_count;   /* of them, by nodes that are to keep them: they have them */
     uint64_t handed_on_count;   /* captures of arcs that were ours, missing at their new holders */
     uint64_t fetched_count;
     uint64_t fetched_about_count;
@@ -236,10 +244,12 @@ struct replicator_status {
     uint32_t wanted_count;
     uint32_t
         unconfirmed_count; /* captures in arcs of others whose primary has not said yet that it has them */
-    bool is_checking;      /* there may be more of them */
+    uint32_t unconfirmed_own_count; /* captures in own arcs, times the holders that have not */
+    bool is_checking;               /* there may be more of them */
     bool is_full;
     bool is_fed;
     uint32_t errands_count; /* conversations under way */
+    uint32_t damaged_count; /* captures here that are known to be damaged and not repaired yet */
 };
 
 void replicator_status(const struct replicator *replicator, struct replicator_status *ret_status);

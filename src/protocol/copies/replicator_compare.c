@@ -63,6 +63,9 @@ bool replicator_may_begin_watch(const struct replicator *replicator) {
 static void compare_end(struct replicator *replicator, struct errand_comparison *errand, enum err err,
                         uint64_t now_us) {
     struct copy_plan_outcome outcome = comparison_outcome(&errand->comparison, err);
+    if (err == ERR_OK && outcome.missing_there_count == 0) {
+        custody_hurry(replicator->custody, &errand->errand.peer, now_us); /* it has what we wait for */
+    }
     errand_end(&errand->errand);
     if (errand->purpose == ERRAND_SYNC) {
         const struct replicator_world *world = &replicator->world;

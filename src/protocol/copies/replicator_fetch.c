@@ -127,6 +127,33 @@ static bool fetch_has_payload(void *context, const struct ringkey *key) {
     return world->find_payload(world->disk, key) == ERR_OK;
 }
 
+/* What its primary gives is known to the primary. What came from anybody else may be unknown to it: whoever
+ * gave it is relieved of it now, and may have taken us for the primary (replicator_take_fresh()). A node that
+ * keeps everything asks any holder, and shows what it has in its rounds. */
+static bool fetch_is_of_primary(const struct replicator *replicator, const struct ringkey *key,
+                                const struct peer *giver, struct holders_arc *arc) {
+    const struct replicator_world *world = &replicator->world;
+    struct ring_id place = replicator_place(key);
+    bool is_known = arc->count > 0 && ring_id_is_owned(arc->from, place, arc->to);
+    if (!is_known && !world->know(world->ring, place, arc)) {
+        arc->count = 0;
+    }
+    return replicator->config.keeps_everything || (arc->count > 0 && peer_same_key(&arc->peers[0], giver));
+}
+
+static void fetch_note_origin(struct replicator *replicator, const struct transfer_question *question) {
+    struct holders_arc arc = {.count = 0};
+    for (uint32_t i = 0; i < question->count; i++) {
+        uint64_t value = fetch_shorten(&question->keys[i]);
+        uint64_t *place = fetch_came_place(replicator, value);
+        if (fetch_is_of_primary(replicator, &question->keys[i], &question->giver, &arc)) {
+            *place = value;
+        } else if (*place == value) {
+            *place = 0;
+        }
+    }
+}
+
 bool replicator_next_fetch(struct replicator *replicator, uint64_t now_us, struct replicator_action *action) {
     struct transfer_set set = {fetch_has_key, fetch_has_payload, &replicator->world};
     bool is_full = replicator_wanted_count(replicator) > 0 && replicator_look_at_disk(replicator);
@@ -138,10 +165,7 @@ bool replicator_next_fetch(struct replicator *replicator, uint64_t now_us, struc
         } else if (!fetch_choose_giver(replicator, question, &action->peer)) {
             fetch_close(replicator, question, TRANSFER_BUSY, TRANSFER_LATER, now_us);
         } else {
-            for (uint32_t i = 0; i < question->count; i++) {
-                uint64_t value = fetch_shorten(&question->keys[i]);
-                *fetch_came_place(replicator, value) = value;
-            }
+            fetch_note_origin(replicator, question);
             action->id = question->id;
             return true;
         }

@@ -92,7 +92,7 @@ void replicator_take_fresh(struct replicator *replicator, const struct ringkey *
             continue;
         }
         if (arc.self_rank != 0 && replicator_came(replicator, &keys[i])) {
-            continue; /* what came from others, in an arc of others, is theirs to spread */
+            continue; /* what its primary gave, in an arc of others, is the primary's to spread */
         }
         offers_take_key(replicator, &arc, &keys[i], now_us);
     }
@@ -243,9 +243,16 @@ void replicator_offer_take(struct replicator *replicator, struct errand_offer *e
     if (is_refused) {
         offers_touch(replicator, &errand->errand.peer, errand->items, errand->count, event->now_us);
     }
+    uint32_t there_count = 0;
     for (uint32_t i = 0; i < errand->count; i++) {
-        custody_settle(replicator->custody, errand->items[i], replicator->wishes[i] == COPIES_HAS,
-                       event->now_us);
+        bool is_there = replicator->wishes[i] == COPIES_HAS;
+        there_count += is_there;
+        bool is_told = custody_kind(replicator->custody, errand->items[i]) == CUSTODY_TOLD;
+        replicator->counts.confirmed_count += is_there && !is_told;
+        custody_settle(replicator->custody, errand->items[i], is_there, event->now_us);
+    }
+    if (2 * there_count > errand->count) {
+        custody_hurry(replicator->custody, &errand->errand.peer, event->now_us);
     }
 }
 

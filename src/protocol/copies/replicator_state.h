@@ -41,6 +41,7 @@ enum errand_state {
     ERRAND_PROVE,
     ERRAND_REMOVE,
     ERRAND_REPAIR,
+    ERRAND_SCRUB,
 };
 
 struct errand {
@@ -104,8 +105,19 @@ struct errand_release {
 };
 
 struct errand_repair {
+    struct errand errand; /* with the holder that is asked */
+    struct ringkey damaged;
+    struct ringkey key; /* the same, or another with its payload */
+    struct holders_arc arc;
+    size_t holder;
+    unsigned keys_count;   /* others that were looked at … */
+    struct ringkey behind; /* … up to this one */
+    bool is_repaired;
+};
+
+struct errand_scrub {
     struct errand errand;
-    struct ringkey key;
+    uint64_t due_us;
 };
 
 /* ---- the rest ---- */
@@ -125,6 +137,11 @@ struct replicator_sweep {
     bool has_asked;        /* its primary to compare it */
     bool has_behind;       /* within it, … */
     struct ringkey behind; /* … up to this key */
+};
+
+struct replicator_damage {
+    struct ringkey key;
+    uint64_t due_us; /* not tried before */
 };
 
 struct replicator_blame {
@@ -159,6 +176,7 @@ struct replicator {
     struct errand_offer *offers; /* offers_max */
     struct errand_release release;
     struct errand_repair repair;
+    struct errand_scrub scrub;
     bool is_syncing; /* one of the comparisons is a stop of the full sync */
     bool is_watching;
 
@@ -166,10 +184,10 @@ struct replicator {
     size_t blames_count;
     struct peer nudges[REPLICATOR_NUDGES_MAX]; /* to be told that something has changed here */
     size_t nudges_count;
-    struct ringkey damaged[REPLICATOR_DAMAGED_MAX];
+    struct replicator_damage damaged[REPLICATOR_DAMAGED_MAX];
     size_t damaged_count;
 
-    uint64_t *came;    /* keys, shortened */
+    uint64_t *came;    /* from their primaries: keys, shortened */
     uint64_t *deleted; /* likewise */
     uint64_t deleted_generation;
 
@@ -225,8 +243,6 @@ enum err replicator_err_of_others(enum err err);
 enum err replicator_take_wishes(struct replicator *replicator, const struct peer *peer, size_t count,
                                 const struct replicator_event *event) MUST_CHECK;
 
-void replicator_report_damage(struct replicator *replicator, const struct ringkey *key);
-
 /* ---- replicator_ring.c ---- */
 
 void replicator_look_at_ring(struct replicator *replicator, uint64_t now_us);
@@ -270,6 +286,17 @@ void replicator_release_action(struct replicator *replicator, struct errand_rele
                                struct replicator_action *action);
 void replicator_release_take(struct replicator *replicator, struct errand_release *errand,
                              const struct replicator_event *event);
+
+/* ---- replicator_repair.c ---- */
+
+void replicator_report_damage(struct replicator *replicator, const struct ringkey *key);
+void replicator_begin_repair(struct replicator *replicator, uint64_t now_us);
+void replicator_begin_scrub(struct replicator *replicator, uint64_t now_us);
+uint64_t replicator_repair_at(const struct replicator *replicator);
+void replicator_repair_action(const struct errand_repair *errand, struct replicator_action *action);
+void replicator_repair_take(struct replicator *replicator, struct errand_repair *errand,
+                            const struct replicator_event *event);
+void replicator_scrub_take(struct replicator *replicator, const struct replicator_event *event);
 
 /* ---- replicator_offers.c ---- */
 

@@ -78,7 +78,9 @@ struct ring_view_stored {
     uint64_t wanted_count; /* waiting to be fetched */
     uint64_t
         unconfirmed_count; /* captures in arcs of others whose primary has not said yet that it has them */
-    bool is_checking;      /* there may be more of them: of before this start, or too many for the list */
+    uint64_t unconfirmed_own_count; /* captures in own arcs, times the holders that have not said so yet */
+    uint64_t damaged_count;         /* captures here that cannot be read, and are not repaired yet */
+    bool is_checking; /* there may be more of them: of before this start, or too many for the list */
     bool is_full;
     bool is_fed; /* all that is in the volumes is in the keys */
 };
@@ -93,6 +95,8 @@ struct ring_view_rpc {
     uint64_t shed_count;      /* and what was too much */
     uint64_t sent_size;
     uint64_t received_size;
+    uint64_t first_count; /* streams opened in the way of programs up to 0.2 */
+    uint64_t weak_count;  /* of them, with a node that has TLS, too: given up */
     uint32_t streams_count;
 };
 
@@ -112,6 +116,7 @@ struct ring_view_copies {
     uint64_t stops_count;
     uint64_t missing_count;
     uint64_t silent_count;
+    uint64_t left_s; /* until what is under way is there, in either direction; 0: nothing is, or not known */
     const struct ring_view_arc *arcs;
     size_t arcs_count;
 };

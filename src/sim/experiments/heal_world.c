@@ -32,7 +32,7 @@ static void heal_look_at_level(struct heal_world *heal) {
         heal->has_most = true;
         heal->most_us = since_us;
     }
-    if (heal->lacking_count == 0) {
+    if (heal->lacking_count == 0 && heal->coming_count == 0) {
         heal->all_us = since_us;
     }
 }
@@ -94,14 +94,17 @@ static void heal_learn(struct heal_world *heal, uint32_t viewer) {
 
 static void heal_cut(struct heal_world *heal) {
     struct copies_world *world = &heal->world;
-    uint64_t apart_us = heal->config.cut_us - heal->config.learn_us;
+    bool is_at_all_times = heal->config.is_at_all_times;
+    uint64_t begin_us = is_at_all_times ? 0 : heal->config.learn_us;
+    uint64_t end_us = heal->config.cut_us + (is_at_all_times ? heal->config.learn_us : 0);
     for (uint32_t i = 0; i < heal->config.nodes_count; i++) {
         world->nodes[i].group = (uint32_t)prng_below(&world->prng, 2);
     }
     heal_spread_news(heal);
-    for (uint32_t i = 0; i < 2 * heal->config.late_count; i++) {
+    heal->coming_count = 2 * heal->config.late_count;
+    for (uint32_t i = 0; i < heal->coming_count; i++) {
         uint32_t node = (uint32_t)prng_below(&world->prng, heal->config.nodes_count);
-        uint64_t at_us = world->now_us + heal->config.learn_us + prng_below(&world->prng, apart_us);
+        uint64_t at_us = world->now_us + begin_us + prng_below(&world->prng, end_us - begin_us);
         copies_world_at(world, at_us, HEAL_ARCHIVE, node);
     }
     copies_world_at(world, world->now_us + heal->config.cut_us, HEAL_END, 0);
@@ -157,6 +160,7 @@ static void heal_happen(void *context, uint32_t code, uint32_t index) {
         heal_learn(heal, index);
         break;
     case HEAL_ARCHIVE:
+        heal->coming_count--;
         copies_world_put(&heal->world, index, heal_draw_new(heal));
         break;
     case HEAL_DISK:
@@ -170,8 +174,8 @@ static void heal_happen(void *context, uint32_t code, uint32_t index) {
 
 static bool heal_is_over(const void *context) {
     const struct heal_world *heal = context;
-    return heal->over_us > 0 &&
-           (heal->lacking_count == 0 || heal->world.now_us > heal->over_us + heal->config.duration_us_max);
+    return heal->over_us > 0 && ((heal->lacking_count == 0 && heal->coming_count == 0) ||
+                                 heal->world.now_us > heal->over_us + heal->config.duration_us_max);
 }
 
 enum err heal_world_run(struct heal_world *heal) {

@@ -15,6 +15,7 @@ struct heal_config {
     uint32_t captures_count; /* that all have been kept for long */
     uint32_t late_count;    /* that each of the halves archives while they are apart; or all, without a cut */
     uint64_t cut_us;        /* for how long; 0: they are not */
+    bool is_at_all_times;   /* they archive also while nodes learn of the cut, and of its end */
     bool loses_disk;        /* the first node, when all is quiet */
     uint32_t silent_count;  /* of the nodes answer nothing from when all is quiet on, and stay in the ring */
     bool are_answering;     /* they do answer, for comparison; but what they lack is not waited for either */
@@ -30,6 +31,7 @@ struct heal_world {
     uint32_t *rank; /* [node]: its position in the order of the ring */
     uint8_t *is_made;
     uint64_t over_us;       /* when the trouble ended; 0: not yet */
+    uint32_t coming_count;  /* captures that will be archived */
     uint64_t lacking_count; /* copies that holders of the whole ring do not have */
     uint64_t lacking_first; /* at the end of the trouble */
     bool has_most;          /* 99 of 100 of them are there since … */
