@@ -63,22 +63,29 @@ static void says_what_is_not_known_to_have_all_copies(void **state) {
     arcs[0].keys_count = arcs[0].enough_count = 200;
     arcs[1] = (struct ring_view_arc){.level = RING_VIEW_FRESH, .keys_count = 100, .members_count = 2};
     arcs[1].enough_count = 60;
+    arcs[0].at_least = (const uint64_t[]){200, 200, 200};
+    arcs[1].at_least = (const uint64_t[]){100, 90, 60};
+    arcs[0].at_least_count = arcs[1].at_least_count = 3;
     ring.copies.stored.unconfirmed_count = 1;
     assert_says(
         RING_TEXT_COPIES, &ring,
         "1,234 captures here, 3 copies of each wanted; looks after 37.5 % of the ring; arcs: 1 whole, 1 "
         "whole "
-        "but for new captures, 260 or more of 300 captures in them known to have all copies; 1 capture here "
-        "that other nodes shall keep and have not confirmed yet");
+        "but for new captures, 260 or more of 300 captures in them known to have all copies (2 copies: 290, "
+        "1 "
+        "copy: 300); 1 capture here that other nodes shall keep and have not confirmed yet");
     ring.copies.stored.unconfirmed_count = 0;
     ring.copies.stored.is_checking = true;
     arcs[0].enough_count = arcs[1].enough_count = 0;
+    arcs[0].at_least_count = 0;
+    arcs[1].at_least_count = 1;
     assert_says(
         RING_TEXT_COPIES, &ring,
         "1,234 captures here, 3 copies of each wanted; looks after 37.5 % of the ring; arcs: 1 whole, 1 "
         "whole "
-        "but for new captures, 0 of 300 captures in them known to have all copies; whether other nodes have "
-        "what they shall keep of the captures here is being checked");
+        "but for new captures, 0 of 300 captures in them known to have all copies (2 copies: 0, 1 copy: "
+        "100); whether "
+        "other nodes have what they shall keep of the captures here is being checked");
 }
 
 static void says_that_nodes_are_too_few(void **state) {
@@ -116,6 +123,15 @@ static void says_what_is_repaired_and_for_how_long(void **state) {
     assert_says(RING_TEXT_REPAIR, &good, "1 capture on the way here");
     struct ring_view bad = ring_of((struct ring_view_arc[]){low, low, whole}, 3);
     assert_says(RING_TEXT_REPAIR, &bad, "2 arcs, 24 captures missing, about 20 s left");
+    bad.copies.stored.wanted_count = 3;
+    bad.copies.stored.unconfirmed_own_count = 7;
+    assert_says(RING_TEXT_REPAIR, &bad,
+                "2 arcs, 24 captures missing; 3 captures on the way here; 7 copies at other nodes not "
+                "confirmed yet");
+    bad.copies.left_s = 90; /* the slower of the two */
+    assert_says(RING_TEXT_REPAIR, &bad,
+                "2 arcs, 24 captures missing; 3 captures on the way here; 7 copies at other nodes not "
+                "confirmed yet, about 1:30 left");
 }
 
 static void says_what_a_link_costs(void **state) {

@@ -38,9 +38,11 @@ static void put_arc(struct sheet *sheet, const struct ring_view_arc *arc, uint32
     ring_text_put_arc_repair(arc, &repair);
     sheet_format(sheet, "<tr><td class=key>%.8s…<td class=number>%.1f %%<td>", arc->to, 100 * arc->share);
     put_level(sheet, arc->level);
-    FILL(sheet, "<td class=number>{number} of {number}<td class=number>{count}<td>{text}<td>",
-         {.number = arc->copies_count}, {.number = replicas}, {.number = arc->missing_count},
-         {.text = buf_bytes(&repair)});
+    FILL(sheet,
+         "<td class=number>{number} of {number}<td class=number>{count}<td class=number>{count}<td "
+         "class=number>{count}<td>{text}<td>",
+         {.number = arc->copies_count}, {.number = replicas}, {.number = arc->keys_count},
+         {.number = arc->enough_count}, {.number = arc->missing_count}, {.text = buf_bytes(&repair)});
     ring_put_members(sheet, arc);
     sheet_html(sheet, "\n");
     buf_done(&repair);
@@ -56,6 +58,7 @@ static void put_arcs(struct sheet *sheet, const struct ring_view *ring) {
     sheet_html(sheet, "<h3>Arcs that this node looks after</h3>\n");
     sheet_table_begin(sheet, "Arcs that this node looks after, with their copies");
     sheet_html(sheet, "<thead><tr><th>Ends at<th class=number>Of the ring<th>Level<th class=number>Copies<th "
+                      "class=number>Captures<th class=number>With all copies<th "
                       "class=number>Missing<th>Repair<th class=grow>With\n<tbody>");
     for (int level = RING_VIEW_LOW; level >= RING_VIEW_WHOLE; level--) {
         for (size_t i = 0; i < count && shown_count < ARCS_SHOWN_MAX; i++) {

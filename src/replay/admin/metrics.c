@@ -1,5 +1,7 @@
 #include "replay/admin/metrics.h"
 
+#include "replay/admin/ring_text.h"
+
 struct metric {
     const char *path; /* in the status */
     const char *name; /* without mnemon_ */
@@ -161,6 +163,17 @@ static void metrics_put_copies(struct buf *out, const struct ring_view *ring) {
     }
 }
 
+/* No sample: something is missing, and it is not known for how long. */
+static void metrics_put_left(struct buf *out, const struct ring_view *ring) {
+    uint64_t left_s;
+    bool is_missing = ring_text_is_missing(ring, &left_s);
+    metrics_put_head(out, "ring_copies_left_seconds", "gauge",
+                     "About how long until all copies that are under way are there; 0: none is.");
+    if (!is_missing || left_s > 0) {
+        buf_put_format(out, "mnemon_ring_copies_left_seconds %ju\n", (uintmax_t)(is_missing ? left_s : 0));
+    }
+}
+
 void metrics_put_ring(const struct ring_view *ring, struct buf *out) {
     const struct ring_view_stored *stored = &ring->copies.stored;
     if (!ring->is_begun) {
@@ -172,8 +185,11 @@ void metrics_put_ring(const struct ring_view *ring, struct buf *out) {
     metrics_put_gauge(out, "ring_captures_unconfirmed",
                       "Captures here whose primaries have not confirmed them yet.",
                       stored->unconfirmed_count);
+    metrics_put_gauge(out, "ring_captures_damaged",
+                      "Captures here that cannot be read and are not repaired yet.", stored->damaged_count);
     metrics_put_gauge(out, "ring_checking", "1: there may be more that are not confirmed.",
                       stored->is_checking);
     metrics_put_levels(out, &ring->copies);
     metrics_put_copies(out, ring);
+    metrics_put_left(out, ring);
 }

@@ -23,12 +23,6 @@ static void put_left(struct buf *out, uint64_t seconds) {
     }
 }
 
-/* "12 captures", "1 capture". */
-static void put_things(struct buf *out, uint64_t count, const char *thing) {
-    value_put_count(out, count);
-    buf_put_format(out, " %s%s", thing, count == 1 ? "" : "s");
-}
-
 /* ---- copies ---- */
 
 static void put_arcs(struct buf *out, const struct ring_view_copies *copies) {
@@ -49,6 +43,22 @@ static void put_arcs(struct buf *out, const struct ring_view_copies *copies) {
     }
 }
 
+/* " (2 copies: 39, 1 copy: 58)": how many have fewer than all, or more. */
+static void put_fewer(struct buf *out, const struct ring_view *ring) {
+    const char *between = " (";
+    for (uint32_t copies = ring->replicas; copies-- > 1;) {
+        uint64_t count = 0;
+        for (size_t i = 0; i < ring->copies.arcs_count; i++) {
+            const struct ring_view_arc *arc = &ring->copies.arcs[i];
+            count += copies <= arc->at_least_count ? arc->at_least[copies - 1] : 0;
+        }
+        buf_put_format(out, "%s%u %s: ", between, copies, copies == 1 ? "copy" : "copies");
+        value_put_count(out, count);
+        between = ", ";
+    }
+    buf_put_string(out, ring->replicas > 1 ? ")" : "");
+}
+
 /* Said if some have fewer. */
 static void put_enough(struct buf *out, const struct ring_view *ring) {
     uint64_t keys_count = 0;
@@ -58,19 +68,16 @@ static void put_enough(struct buf *out, const struct ring_view *ring) {
         enough_count += ring->copies.arcs[i].enough_count;
     }
     if (enough_count < keys_count) {
-        buf_put_string(out, ", ");
-        value_put_count(out, enough_count);
-        buf_put_string(out, enough_count > 0 ? " or more of " : " of ");
-        put_things(out, keys_count, "capture");
-        buf_put_string(out, " in them known to have all copies");
+        VALUE_PUT(out, enough_count > 0 ? ", {count} or more of " : ", {count} of ", enough_count);
+        VALUE_PUT(out, "{count} capture{s} in them known to have all copies", keys_count);
+        put_fewer(out, ring);
     }
 }
 
 static void put_unconfirmed(struct buf *out, const struct ring_view_stored *stored) {
     if (stored->unconfirmed_count > 0) {
-        buf_put_string(out, "; ");
-        put_things(out, stored->unconfirmed_count, "capture");
-        buf_put_string(out, " here that other nodes shall keep and have not confirmed yet");
+        VALUE_PUT(out, "; {count} capture{s} here that other nodes shall keep and have not confirmed yet",
+                  stored->unconfirmed_count);
     }
     if (stored->is_checking) {
         buf_put_string(
@@ -98,13 +105,10 @@ static void put_tour(struct buf *out, const struct ring_view_copies *copies) {
         buf_put_string(out, "the first round over the ring is not over yet");
         return;
     }
-    put_things(out, copies->stops_count, "arc");
-    buf_put_string(out, " of other nodes compared, ");
-    put_things(out, copies->missing_count, "capture");
-    buf_put_string(out, " missing here");
+    VALUE_PUT(out, "{count} arc{s} of other nodes compared, {count} capture{s} missing here",
+              copies->stops_count, copies->missing_count);
     if (copies->silent_count > 0) {
-        buf_put_string(out, ", no node answered for ");
-        value_put_count(out, copies->silent_count);
+        VALUE_PUT(out, ", no node answered for {count}", copies->silent_count);
     }
 }
 
@@ -114,45 +118,67 @@ static void ring_text_put_copies(struct buf *out, const struct ring_view *ring) 
         buf_put_string(out, "not yet: this node waits for the ring");
         return;
     }
-    put_things(out, copies->stored.keys_count, "capture");
-    buf_put_string(out, " here, ");
-    value_put_count(out, ring->replicas);
-    buf_put_string(out, ring->replicas == 1 ? " copy of each wanted" : " copies of each wanted");
+    VALUE_PUT(out, "{count} capture{s} here, ", copies->stored.keys_count);
+    VALUE_PUT(out, ring->replicas == 1 ? "{count} copy of each wanted" : "{count} copies of each wanted",
+              ring->replicas);
     buf_put_string(out, has_too_few_nodes(ring) ? ", more than there are nodes" : "");
     buf_put_format(out, "; looks after %.1f %% of the ring", 100 * ring->share);
     put_arcs(out, copies);
     put_enough(out, ring);
     put_unconfirmed(out, &copies->stored);
     put_tour(out, copies);
+    if (copies->stored.damaged_count > 0) {
+        VALUE_PUT(out, "; {count} capture{s} here damaged and not repaired yet",
+                  copies->stored.damaged_count);
+    }
     buf_put_string(out, copies->stored.is_full ? "; the disk here is full" : "");
     buf_put_string(out, copies->stored.is_fed ? "" : "; what is in the volumes is still being counted");
 }
 
-/* All arcs: what is missing in all, and the time of the slowest, for they are repaired side by side. */
+bool ring_text_is_missing(const struct ring_view *ring, uint64_t *ret_left_s) {
+    const struct ring_view_stored *stored = &ring->copies.stored;
+    bool is_moving = stored->wanted_count + stored->unconfirmed_count + stored->unconfirmed_own_count > 0;
+    bool is_known = !is_moving || ring->copies.left_s > 0;
+    bool is_missing = is_moving;
+    uint64_t left_s = ring->copies.left_s;
+    for (size_t i = 0; i < ring->copies.arcs_count; i++) {
+        const struct ring_view_arc *arc = &ring->copies.arcs[i];
+        is_missing = is_missing || arc->missing_count > 0;
+        is_known = is_known && (arc->missing_count == 0 || arc->left_s > 0);
+        left_s = arc->left_s > left_s ? arc->left_s : left_s; /* they are repaired side by side */
+    }
+    *ret_left_s = is_known ? left_s : 0;
+    return is_missing;
+}
+
+/* All arcs: what is missing in all, and until when. */
 static void put_repair(struct buf *out, const struct ring_view *ring) {
     const struct ring_view_copies *copies = &ring->copies;
     uint64_t repairing_count = 0;
     uint64_t missing_count = 0;
-    uint64_t left_s = 0;
+    uint64_t unconfirmed_count = copies->stored.unconfirmed_count + copies->stored.unconfirmed_own_count;
+    uint64_t left_s;
     for (size_t i = 0; i < copies->arcs_count; i++) {
         const struct ring_view_arc *arc = &copies->arcs[i];
         repairing_count += arc->is_repairing;
         missing_count += arc->missing_count;
-        left_s = arc->left_s > left_s ? arc->left_s : left_s;
     }
     bool is_missing = repairing_count > 0 || missing_count > 0;
     if (is_missing) {
-        put_things(out, repairing_count, "arc");
-        buf_put_string(out, ", ");
-        put_things(out, missing_count, "capture");
-        buf_put_string(out, " missing");
+        VALUE_PUT(out, "{count} arc{s}, {count} capture{s} missing", repairing_count, missing_count);
     }
-    put_left(out, left_s);
     if (copies->stored.wanted_count > 0) {
         buf_put_string(out, is_missing ? "; " : "");
-        put_things(out, copies->stored.wanted_count, "capture");
-        buf_put_string(out, " on the way here");
+        VALUE_PUT(out, "{count} capture{s} on the way here", copies->stored.wanted_count);
     }
+    if (unconfirmed_count > 0) {
+        buf_put_string(out, is_missing || copies->stored.wanted_count > 0 ? "; " : "");
+        value_put_count(out, unconfirmed_count);
+        buf_put_string(out, unconfirmed_count == 1 ? " copy" : " copies");
+        buf_put_string(out, " at other nodes not confirmed yet");
+    }
+    (void)ring_text_is_missing(ring, &left_s);
+    put_left(out, left_s);
 }
 
 void ring_text_put_arc_repair(const struct ring_view_arc *arc, struct buf *out) {
@@ -222,24 +248,16 @@ static void ring_text_put_links(struct buf *out, const struct ring_view *ring) {
 }
 
 static void put_hosts(struct buf *out, const struct ring_view *ring) {
-    buf_put_string(out, "lent ");
-    put_things(out, ring->leases.lent_count, "time");
-    buf_put_string(out, ", borrowed ");
-    put_things(out, ring->leases.borrowed_count, "time");
-    buf_put_string(out, ", refused ");
-    put_things(out, ring->leases.refused_count, "time");
+    const struct ring_view_leases *leases = &ring->leases;
+    VALUE_PUT(out, "lent {count} time{s}, borrowed {count} time{s}, refused {count} time{s}",
+              leases->lent_count, leases->borrowed_count, leases->refused_count);
 }
 
 static void put_bytes(struct buf *out, const struct ring_view *ring) {
-    value_put_size(out, ring->rpc.sent_size);
-    buf_put_string(out, " sent, ");
-    value_put_size(out, ring->rpc.received_size);
-    buf_put_string(out, " received over ");
-    put_things(out, ring->rpc.streams_count, "open stream");
+    VALUE_PUT(out, "{size} sent, {size} received over {count} open stream{s}", ring->rpc.sent_size,
+              ring->rpc.received_size, ring->rpc.streams_count);
     if (ring->rpc.refused_count > 0) {
-        buf_put_string(out, "; ");
-        put_things(out, ring->rpc.refused_count, "question");
-        buf_put_string(out, " refused");
+        VALUE_PUT(out, "; {count} question{s} refused", ring->rpc.refused_count);
     }
 }
 
@@ -263,22 +281,15 @@ static void put_decrees(struct buf *out, const struct ring_view *ring) {
         buf_put_string(out, "none");
         return;
     }
-    put_things(out, jobs_count, "job");
-    buf_put_string(out, ", ");
-    put_things(out, rules_count, "takedown rule");
+    VALUE_PUT(out, "{count} job{s}, {count} takedown rule{s}", jobs_count, rules_count);
     if (deletions_count > 0) {
-        buf_put_string(out, ", ");
-        put_things(out, deletions_count, "deletion");
+        VALUE_PUT(out, ", {count} deletion{s}", deletions_count);
     }
     if (unknown_count > 0) {
-        buf_put_string(out, ", ");
-        value_put_count(out, unknown_count);
-        buf_put_string(out, " of kinds that this version does not know");
+        VALUE_PUT(out, ", {count} of kinds that this version does not know", unknown_count);
     }
     if (idle_count > 0) {
-        buf_put_string(out, "; of them ");
-        value_put_count(out, idle_count);
-        buf_put_string(out, " without effect");
+        VALUE_PUT(out, "; of them {count} without effect", idle_count);
     }
 }
 
@@ -287,21 +298,16 @@ static void put_sites(struct buf *out, const struct ring_view *ring) {
     if (ring->sites_count == 0) {
         return;
     }
-    put_things(out, ring->sites_count, "site");
+    VALUE_PUT(out, "{count} site{s}", ring->sites_count);
     for (size_t i = 0; i < ring->sites_count; i++) {
         const struct ring_view_site *site = &ring->sites[i];
         buf_put_format(out, "%s%s (", i == 0 ? ": " : ", ", site->name);
-        put_things(out, site->nodes_count, "node");
-        buf_put_string(out, i == 0 ? ") has copies of " : ") of ");
-        value_put_count(out, site->captures_count);
+        VALUE_PUT(out, i == 0 ? "{count} node{s}) has copies of {count}" : "{count} node{s}) of {count}",
+                  site->nodes_count, site->captures_count);
     }
-    buf_put_string(out, " of the ");
-    put_things(out, ring->sites_captures_count, "capture");
-    buf_put_string(out, " that this node looks after");
+    VALUE_PUT(out, " of the {count} capture{s} that this node looks after", ring->sites_captures_count);
     if (ring->sites_count > 1 && ring->sites_alone_count > 0) {
-        buf_put_string(out, "; ");
-        value_put_count(out, ring->sites_alone_count);
-        buf_put_string(out, " not known to have copies at two sites");
+        VALUE_PUT(out, "; {count} not known to have copies at two sites", ring->sites_alone_count);
     }
     if (ring->sites_count > 1 && !ring->sites_are_used) {
         buf_put_format(out, "; holders are not chosen by sites: %s", ring->sites_why_not);

@@ -25,6 +25,9 @@ enum ring_text {
 /* "keeping", "repair" …: of a line; lower case. */
 extern const char *const ring_text_names[];
 
+/* Is anything missing, on its way or not confirmed yet? *ret_left_s: for how long yet; 0: not known. */
+bool ring_text_is_missing(const struct ring_view *ring, uint64_t *ret_left_s);
+
 /* Append the sentence, without an end; nothing if there is nothing to say. */
 void ring_text_put(enum ring_text which, const struct ring_view *ring, struct buf *out);
 
