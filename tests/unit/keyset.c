@@ -524,6 +524,139 @@ static size_t change_sums(struct kv *kv, bool is_removal) {
     return count;
 }
 
+/* Captures of which many share URL, digest or both, as visits do that find nothing new. */
+enum { SHARED_COUNT = 600 };
+
+static struct capture make_shared(size_t n, char surt[64]) {
+    snprintf(surt, 64, "org,host%zu)/%zu", n % 2, n % 7);
+    struct capture capture = {.surt = bytes_of_string(surt), .time_us = (int64_t)n * 1000};
+    memset(capture.digest, (int)(n * n % 5), sizeof capture.digest);
+    return capture;
+}
+
+/* All keys of each digest are found, in their order, and no others. */
+static void check_digests(struct keyset *keyset, const bool *is_there) {
+    for (unsigned digit = 0; digit < 5; digit++) {
+        uint8_t digest[RINGKEY_DIGEST_SIZE];
+        struct ringkey last = {0};
+        struct ringkey key;
+        size_t expected = 0;
+        size_t count = 0;
+        memset(digest, (int)digit, sizeof digest);
+        for (size_t n = 0; n < SHARED_COUNT; n++) {
+            expected += is_there[n] && n * n % 5 == digit;
+        }
+        while (keyset_find_digest(keyset, digest, count > 0 ? &last : NULL, &key) == ERR_OK) {
+            bool is_known = false;
+            assert_memory_equal(ringkey_digest(&key), digest, sizeof digest);
+            assert_true(count == 0 || ringkey_compare(&key, &last) > 0);
+            assert_int_equal(keyset_contains(keyset, &key, &is_known), ERR_OK);
+            assert_true(is_known);
+            last = key;
+            count++;
+        }
+        assert_int_equal(count, expected);
+    }
+}
+
+static void finds_digests_among_changes_of(struct keyset *keyset) {
+    bool is_there[SHARED_COUNT] = {false};
+    struct prng prng;
+    prng_init(&prng, 7);
+    for (unsigned round = 0; round < 60; round++) {
+        unsigned removals = round % 4 == 3 ? 9 : 3; /* of ten changes */
+        for (unsigned i = 0; i < 60; i++) {
+            size_t n = prng_below(&prng, SHARED_COUNT);
+            char surt[64];
+            struct capture capture = make_shared(n, surt);
+            struct ringkey key = keyset_key(keyset, &capture);
+            is_there[n] = prng_below(&prng, 10) >= removals;
+            assert_int_equal(
+                is_there[n] ? keyset_put(keyset, &capture, NULL) : keyset_remove(keyset, &key, NULL), ERR_OK);
+        }
+        commit(keyset);
+        check_digests(keyset, is_there);
+    }
+    for (size_t n = 0; n < SHARED_COUNT; n++) {
+        char surt[64];
+        struct capture capture = make_shared(n, surt);
+        struct ringkey key = keyset_key(keyset, &capture);
+        assert_int_equal(keyset_remove(keyset, &key, NULL), ERR_OK);
+    }
+    commit(keyset);
+}
+
+static size_t count_digest_rows(struct kv *kv, size_t key_size) {
+    struct kv_iterator iterator;
+    size_t count = 0;
+    assert_int_equal(kv_iterator_init(&iterator, kv, 0, KV_WALK, BYTES("d"), BYTES("e"), false), ERR_OK);
+    while (kv_iterator_next(&iterator, NULL) == ERR_OK) {
+        count += key_size == 0 || iterator.key.size == key_size;
+    }
+    kv_iterator_done(&iterator);
+    return count;
+}
+
+static void finds_digests_while_captures_come_and_go(void **state) {
+    static const enum position_mapping mappings[] = {POSITION_BY_URL, POSITION_BY_HOST};
+    static const char *const names[] = {"by-url", "by-host"};
+    for (unsigned i = 0; i < 2; i++) {
+        struct keyset *keyset = open_set(*state, names[i], mappings[i]);
+        finds_digests_among_changes_of(keyset);
+        keyset_close(keyset);
+        struct kv *kv = open_rows(*state, names[i]);
+        assert_int_equal(count_digest_rows(kv, 0), 0); /* nothing stays behind */
+        kv_free(kv);
+    }
+}
+
+/* As a program wrote them before digests were found by place. */
+static void a_set_of_version_2_is_converted_once(void **state) {
+    bool is_there[SHARED_COUNT] = {false};
+    const uint8_t version_2[] = {2, POSITION_BY_URL};
+    struct keyset_row format = keyset_row_of_format();
+    struct keyset *keyset = open_set(*state, "two", POSITION_BY_URL);
+    struct kv_batch batch;
+    kv_batch_init(&batch);
+    for (size_t n = 0; n < SHARED_COUNT; n++) {
+        char surt[64];
+        struct capture capture = make_shared(n, surt);
+        struct ringkey key = keyset_key(keyset, &capture);
+        struct keyset_row row = keyset_row_of_digest(&key);
+        assert_int_equal(keyset_put(keyset, &capture, NULL), ERR_OK);
+        kv_batch_put(&batch, 0, keyset_row_bytes(&row), bytes_of(NULL, 0));
+        is_there[n] = true;
+    }
+    commit(keyset);
+    keyset_close(keyset);
+    struct kv *kv = open_rows(*state, "two");
+    size_t places_count = count_digest_rows(kv, 0);
+    size_t left = 3; /* a conversion that was cut off has left some */
+    struct kv_iterator iterator;
+    assert_int_equal(kv_iterator_init(&iterator, kv, 0, KV_WALK, BYTES("d"), BYTES("e"), false), ERR_OK);
+    while (kv_iterator_next(&iterator, NULL) == ERR_OK) {
+        if (left > 0) {
+            left--;
+        } else {
+            kv_batch_remove(&batch, 0, iterator.key);
+        }
+    }
+    kv_iterator_done(&iterator);
+    kv_batch_put(&batch, 0, keyset_row_bytes(&format), bytes_of(version_2, sizeof version_2));
+    assert_int_equal(kv_write(kv, &batch, NULL), ERR_OK);
+    kv_batch_done(&batch);
+    assert_int_equal(count_digest_rows(kv, KEYSET_ROW_SIZE_MAX), SHARED_COUNT);
+    kv_free(kv);
+    keyset = open_set(*state, "two", POSITION_BY_URL);
+    assert_int_equal(keyset_count(keyset), SHARED_COUNT);
+    check_digests(keyset, is_there);
+    keyset_close(keyset);
+    kv = open_rows(*state, "two");
+    assert_int_equal(count_digest_rows(kv, KEYSET_ROW_SIZE_MAX), 0);
+    assert_int_equal(count_digest_rows(kv, 0), places_count);
+    kv_free(kv);
+}
+
 static void a_set_of_version_1_gets_its_sums_once(void **state) {
     static bool is_there[1000];
     const uint8_t version_1[] = {1, POSITION_BY_URL};
@@ -630,6 +763,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(another_mapping_empties_it, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(damage_empties_it, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(a_set_of_version_1_gets_its_sums_once, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_set_of_version_2_is_converted_once, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(finds_digests_while_captures_come_and_go, scratch_make,
+                                        scratch_remove),
         cmocka_unit_test_setup_teardown(a_second_process_is_told_so, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(two_sets_are_compared, scratch_make, scratch_remove),
     };

@@ -4,13 +4,14 @@
 
 #include "base/wire.h"
 #include "store/index/index_code.h"
-#include "store/keyset/keyset_row.h"
+#include "store/keyset/keyset_digests.h"
 #include "store/keyset/keyset_sums.h"
 #include "store/kv/kv.h"
 
 enum {
-    FORMAT_VERSION = 2,
     FORMAT_WITHOUT_SUMS = 1, /* of 0.2.0 */
+    FORMAT_BY_KEY = 2,       /* digests by key, as keyset_digests.h has them */
+    FORMAT_BY_PLACE = 3,
     FORMAT_SIZE = 2,
     BUCKET_COUNT_MAX = 96, /* keys; more and it is divided */
     BUCKET_COUNT_NEW = 64, /* in one that is made when opening or dividing, at most */
@@ -62,6 +63,7 @@ struct keyset {
     struct kv *kv;
     enum position_mapping mapping;
     struct sha256 sha256;
+    struct keyset_digests digests;
     struct keyset_sums sums;
     struct keyset_page page;
     struct keyset_change *changes; /* PENDING_COUNT_MAX */
@@ -94,26 +96,44 @@ static void keyset_forget_changes(struct keyset *keyset) {
 
 static enum err keyset_put_format(struct keyset *keyset, struct err_detail *detail) {
     struct keyset_row row = keyset_row_of_format();
-    const uint8_t format[FORMAT_SIZE] = {FORMAT_VERSION, (uint8_t)keyset->mapping};
+    uint8_t version = keyset->digests.is_by_place ? FORMAT_BY_PLACE : FORMAT_BY_KEY;
+    const uint8_t format[FORMAT_SIZE] = {version, (uint8_t)keyset->mapping};
     return kv_put(keyset->kv, 0, keyset_row_bytes(&row), bytes_of(format, sizeof format), detail);
 }
 
-/* *ret_has_sums: they are stored, too. */
-static enum err keyset_check_format(struct keyset *keyset, bool *ret_has_sums, struct err_detail *detail) {
+/* *ret_version: what it is written in; 0: it is new. */
+static enum err keyset_check_format(struct keyset *keyset, uint8_t *ret_version, struct err_detail *detail) {
     struct keyset_row row = keyset_row_of_format();
     enum err err = keyset_get(keyset, &row, &keyset->entry);
-    *ret_has_sums = true;
     if (err == ERR_NOT_FOUND) {
+        *ret_version = 0;
         return keyset_put_format(keyset, detail);
     }
     if (err != ERR_OK) {
         return err_set(detail, err, "the set of keys: %s", err_text(err));
     }
     const uint8_t *format = keyset->entry.data;
+    uint8_t newest = keyset->digests.is_by_place ? FORMAT_BY_PLACE : FORMAT_BY_KEY;
     bool is_known = keyset->entry.size == FORMAT_SIZE && format[1] == (uint8_t)keyset->mapping &&
-                    (format[0] == FORMAT_VERSION || format[0] == FORMAT_WITHOUT_SUMS);
-    *ret_has_sums = is_known && format[0] == FORMAT_VERSION;
-    return is_known ? ERR_OK : err_set(detail, ERR_MISMATCH, "the set of keys has another format or mapping");
+                    format[0] >= FORMAT_WITHOUT_SUMS && format[0] <= newest;
+    if (!is_known) {
+        return err_set(detail, ERR_MISMATCH, "the set of keys has another format or mapping");
+    }
+    *ret_version = format[0];
+    return ERR_OK;
+}
+
+/* The format says last that it was converted. */
+static enum err keyset_convert(struct keyset *keyset, uint8_t version, struct err_detail *detail) {
+    bool is_old = version == FORMAT_WITHOUT_SUMS || version == FORMAT_BY_KEY;
+    if (!is_old || !keyset->digests.is_by_place) {
+        return ERR_OK;
+    }
+    enum err err = keyset_digests_convert(&keyset->digests, &keyset->writes);
+    if (err != ERR_OK) {
+        return err_set(detail, err, "the set of keys: %s", err_text(err));
+    }
+    return version == FORMAT_BY_KEY ? keyset_put_format(keyset, detail) : ERR_OK; /* else with the sums */
 }
 
 /* ---- sums: of each bucket a row ---- */
@@ -232,10 +252,11 @@ static void keyset_unload(struct keyset *keyset) {
 }
 
 static enum err keyset_load(struct keyset *keyset, struct err_detail *detail) {
-    bool has_sums = false;
+    uint8_t version = 0;
     enum err err = kv_open(keyset->kv, detail);
-    err = err == ERR_OK ? keyset_check_format(keyset, &has_sums, detail) : err;
-    err = err == ERR_OK ? keyset_load_sums(keyset, has_sums, detail) : err;
+    err = err == ERR_OK ? keyset_check_format(keyset, &version, detail) : err;
+    err = err == ERR_OK ? keyset_convert(keyset, version, detail) : err;
+    err = err == ERR_OK ? keyset_load_sums(keyset, version != FORMAT_WITHOUT_SUMS, detail) : err;
     if (err != ERR_OK) {
         keyset_unload(keyset);
     }
@@ -271,6 +292,7 @@ enum err keyset_open(const char *directory, enum position_mapping mapping, struc
     kv_batch_init(&keyset->writes);
     keyset->changes = calloc(PENDING_COUNT_MAX, sizeof *keyset->changes);
     keyset->kv = kv_new(directory, &keyset_options);
+    keyset->digests = (struct keyset_digests){.kv = keyset->kv, .is_by_place = mapping == POSITION_BY_URL};
     enum err err = sha256_init(&keyset->sha256);
     if (err != ERR_OK || keyset->changes == NULL || keyset->kv == NULL) {
         keyset_close(keyset);
@@ -339,29 +361,7 @@ enum err keyset_contains(struct keyset *keyset, const struct ringkey *key, bool 
 
 enum err keyset_find_digest(struct keyset *keyset, const uint8_t digest[RINGKEY_DIGEST_SIZE],
                             const struct ringkey *behind, struct ringkey *ret_key) {
-    static const uint8_t zero[RINGKEY_POSITION_SIZE];
-    struct ringkey start = ringkey_make(zero, INT64_MIN, digest);
-    struct keyset_row row = keyset_row_of_digest(behind != NULL ? behind : &start);
-    struct kv_iterator iterator;
-    enum err err = keyset_walk(keyset, &row, KV_WALK, &iterator);
-    if (err != ERR_OK) {
-        return err;
-    }
-    err = kv_iterator_next(&iterator, NULL);
-    if (err == ERR_OK && behind != NULL && bytes_equal(iterator.key, keyset_row_bytes(&row))) {
-        err = kv_iterator_next(&iterator, NULL);
-    }
-    if (err == ERR_OK && !bytes_starts_with(iterator.key, bytes_of(row.bytes, 1 + RINGKEY_DIGEST_SIZE))) {
-        err = ERR_NOT_FOUND;
-    } else if (err == ERR_OK && iterator.key.size != 1 + RINGKEY_SIZE) {
-        err = ERR_CORRUPT;
-    } else if (err == ERR_OK) {
-        size_t start_size = RINGKEY_SIZE - RINGKEY_DIGEST_SIZE;
-        memcpy(ret_key->bytes, iterator.key.data + 1 + RINGKEY_DIGEST_SIZE, start_size);
-        memcpy(ret_key->bytes + start_size, iterator.key.data + 1, RINGKEY_DIGEST_SIZE);
-    }
-    kv_iterator_done(&iterator);
-    return err;
+    return keyset_digests_find(&keyset->digests, digest, behind, ret_key);
 }
 
 enum err keyset_position(struct keyset *keyset, uint16_t volume, struct index_position *ret_position) {
@@ -648,24 +648,26 @@ static enum err keyset_find_effective(struct keyset *keyset) {
     return ERR_OK;
 }
 
-static void keyset_put_writes(struct keyset *keyset) {
+/* The last first, as keyset_digests_put() wants it. */
+static enum err keyset_put_writes(struct keyset *keyset) {
     struct kv_batch *writes = &keyset->writes;
-    for (size_t i = 0; i < keyset->changes_count; i++) {
+    enum err err = ERR_OK;
+    for (size_t i = keyset->changes_count; i-- > 0 && err == ERR_OK;) {
         const struct keyset_change *change = &keyset->changes[i];
         struct keyset_row row = keyset_row_of_key(&change->key);
-        struct keyset_row digest_row = keyset_row_of_digest(&change->key);
         if (!change->is_effective) {
             continue;
         }
         if (change->is_removal) {
             kv_batch_remove(writes, 0, keyset_row_bytes(&row));
-            kv_batch_remove(writes, 0, keyset_row_bytes(&digest_row));
+            keyset_digests_remove(&keyset->digests, &change->key, writes);
         } else {
             kv_batch_put(writes, 0, keyset_row_bytes(&row),
                          bytes_of(keyset->values.data + change->value_offset, change->value_size));
-            kv_batch_put(writes, 0, keyset_row_bytes(&digest_row), bytes_of(NULL, 0));
+            err = keyset_digests_put(&keyset->digests, &change->key, writes);
         }
     }
+    return err;
 }
 
 /* ---- the sums follow ---- */
@@ -734,6 +736,7 @@ static enum err keyset_mind_buckets(struct keyset *keyset) {
         struct keyset_position position = keyset_sums_find(&keyset->sums, &change->key);
         if (change->is_effective && change->is_removal) {
             keyset_drop_empty(keyset, position);
+            err = keyset_digests_settle(&keyset->digests, &change->key, &keyset->writes);
         } else if (keyset_sums_bucket(&keyset->sums, position)->sum.count > BUCKET_COUNT_MAX) {
             err = keyset_divide(keyset, position);
         }
@@ -743,10 +746,10 @@ static enum err keyset_mind_buckets(struct keyset *keyset) {
 
 static enum err keyset_apply(struct keyset *keyset, struct err_detail *detail) {
     enum err err = keyset_find_effective(keyset);
+    err = err == ERR_OK ? keyset_put_writes(keyset) : err;
     if (err != ERR_OK) {
         return err_set(detail, err, "the set of keys: %s", err_text(err));
     }
-    keyset_put_writes(keyset);
     keyset_count_changes(keyset);
     keyset->page.is_loaded = false;
     err = keyset_write_some(keyset, 1, detail);

@@ -5,7 +5,7 @@
  *
  *      entry         key                                value
  *      key           'k' place[16] time[8] digest[16]   volume:varint surt
- *      by digest     'd' digest[16] place[16] time[8]   nothing: which captures go when their document goes
+ *      by digest     'd' …                              keyset_digests.h: which go when their document goes
  *      position      'p' volume:u16, big-endian         how far the volume has been read; as in index_code.h
  *      sum           's' lower[40]                      count:varint low:u64 high:u64 of a bucket of keys
  *      format        'm' "format"                       u8 version, u8 mapping
@@ -13,7 +13,8 @@
  * The sum of any range (base/ringkey.h) costs no scan of it: sums of buckets of some sixty keys are kept
  * in memory, 1 to 1.5 bytes a key (keyset_sums.h), and at most the two buckets at the ends are read. They are
  * stored with the keys, in the same batch. A set of version 1, without them, gets them by one pass over its
- * keys when it is opened.
+ * keys when it is opened. In sets of version 2 digests are found by key; if each URL has a place of its own,
+ * one pass makes them version 3, where they are found by place.
  *
  * Changes are collected and written by keyset_commit(), all or nothing, with the positions; reads do not see
  * them before. What was committed survives the end of the process; a crash of the machine may take the newest
