@@ -6,12 +6,12 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-MISSING = 3  # tools/previous: there is no history, or it does not build here
+MISSING = 3  # tools/previous: its history is not there
 
 
 @functools.cache
 def previous_program():
-    """Where it is; it is built if need be. Without it the test is skipped, with the reason."""
+    """Where it is; it is built if need be. Without its history the test is skipped, with the reason."""
     made = subprocess.run([ROOT / "tools" / "previous"], capture_output=True, text=True)
     if made.returncode == MISSING:
         pytest.skip(made.stderr.strip())

@@ -15,7 +15,7 @@ enum {
     PAGES_COUNT = 2500, /* of 2 KB: enough for a dictionary */
     VISITS_COUNT = 8,
     PAGE_SIZE_MAX = 4096,
-    VISIT_SIZE_MAX = 300, /* 287 when this was written */
+    VISIT_SIZE_MAX = 262, /* 251 when this was written */
 };
 
 static const int64_t START_US = INT64_C(1794000000) * 1000000;
@@ -131,6 +131,9 @@ static void an_unchanged_visit_takes_little(void **state) {
     char directory[SCRATCH_PATH_SIZE];
     struct instance *instance;
     struct site site;
+    if (UNIT_IS_SANITIZED) {
+        skip(); /* sizes are the same, and it takes half a minute */
+    }
     struct instance_config config = {.directory = scratch_path(*state, "data", directory)};
     assert_int_equal(instance_open(&config, &instance, NULL), ERR_OK);
     site.session = instance_session_new(instance);

@@ -54,7 +54,7 @@ const struct capacity_field_rule capacity_fields[CAPACITY_FIELDS_COUNT] = {
     [CAPACITY_HEADER_SIZE] = {"header-size", CAPACITY_SIZE, false, AT(message_header_size), 0, 65536, 60, 60},
     [CAPACITY_BATCH] = {"batch", CAPACITY_COUNT, false, AT(links_per_message), 1, 1e6, 6, 10},
     [CAPACITY_ROUNDING] = {"rounding", CAPACITY_SHARE, false, AT(rounding), 0, 0.1, 0.03, 0},
-    [CAPACITY_VISIT_SIZE] = {"visit-size", CAPACITY_SIZE, false, AT(visit_size), 0, 1e6, 0, 290},
+    [CAPACITY_VISIT_SIZE] = {"visit-size", CAPACITY_SIZE, false, AT(visit_size), 0, 1e6, 0, 250},
 };
 
 #undef AT

@@ -85,7 +85,8 @@ static enum err volume_choose_active(struct volume *volume, struct err_detail *d
             return err;
         }
     }
-    dictionary_init(&volume->dictionary, volume->config.framing == PACK_ZSTD && !has_dictionary);
+    dictionary_init(&volume->dictionary, volume->config.framing == PACK_ZSTD,
+                    buf_bytes(&volume->dictionary_raw));
     volume->has_dictionary = true;
     if (!fits) {
         enum err err = volume_add_segment(volume, bytes_of(NULL, 0), &active, detail);
@@ -148,6 +149,7 @@ static void volume_close_parts(struct volume *volume) {
         volume->has_dictionary = false;
     }
     buf_clear(&volume->dictionary_raw);
+    volume->is_dictionary_new = false;
     origins_free(volume->origins);
     volume->origins = NULL;
     block_cache_free(volume->blocks);

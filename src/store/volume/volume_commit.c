@@ -540,9 +540,11 @@ static void commit_roll_if_due(struct volume *volume, bool is_asked) {
     if (volume->encoding != volume->active) {
         return;
     }
-    dictionary_take(&volume->dictionary, &volume->dictionary_raw);
-    bool has_new_dictionary = volume->dictionary_raw.size > 0 && !volume->active->has_dictionary;
-    bool is_due = has_new_dictionary || is_asked || volume->active->size >= volume->config.segment_size_max;
+    if (dictionary_take(&volume->dictionary, &volume->dictionary_raw)) {
+        volume->is_dictionary_new = true;
+    }
+    bool is_due =
+        volume->is_dictionary_new || is_asked || volume->active->size >= volume->config.segment_size_max;
     if (!is_due) {
         return;
     }
@@ -550,6 +552,7 @@ static void commit_roll_if_due(struct volume *volume, bool is_asked) {
     if (volume_add_segment(volume, buf_bytes(&volume->dictionary_raw), &next, NULL) != ERR_OK) {
         return;
     }
+    volume->is_dictionary_new = false;
     pthread_mutex_lock(&volume->lock);
     volume->encoding = next;
     pthread_mutex_unlock(&volume->lock);

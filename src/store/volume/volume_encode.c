@@ -339,7 +339,8 @@ static enum err encode_put_document(struct volume_writer *writer, struct encoder
     }
     if (err == ERR_OK && !draft.is_incompressible) {
         struct bytes parts[] = {buf_bytes(&encoder->warc.head), draft.head, draft.body};
-        dictionary_offer(&writer->volume->dictionary, parts, sizeof parts / sizeof *parts);
+        enum dictionary_kind kind = draft.has_plain_id ? DICTIONARY_VISIT : DICTIONARY_PAGE;
+        dictionary_offer(&writer->volume->dictionary, parts, sizeof parts / sizeof *parts, kind);
     }
     if (err == ERR_OK && document->request.size > 0) {
         err = encode_put_request(encoder, document, uri, &written.id, item, detail);

@@ -111,6 +111,7 @@ struct volume {
     bool has_dictionary;          /* the next is set up */
     struct dictionary dictionary; /* in the making */
     struct buf dictionary_raw;    /* the committer's: for new segments; empty while there is none */
+    bool is_dictionary_new;       /* the committer's: no segment has it yet */
 
     pthread_rwlock_t segments_lock;
     struct segment **segments; /* by number, ascending */
