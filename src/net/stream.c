@@ -2,22 +2,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sodium.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "net/channel.h"
 #include "net/frame.h"
-#include "net/handshake.h"
 #include "net/lru.h"
 #include "net/socket_address.h"
 
-enum { STREAM_INPUT_SIZE = 2 * FRAME_WHOLE_SIZE_MAX }; /* a whole frame fits behind the rest of another */
+enum {
+    STREAM_INPUT_SIZE = 2 * FRAME_WHOLE_SIZE_MAX, /* a whole frame fits behind the rest of another */
+    STREAM_SMALL_SIZE = 1024,                     /* until then: a message of the first handshake has 144 */
+};
 
 enum stream_phase {
     STREAM_CONNECTING,
-    STREAM_WAITS_FOR_HELLO,
-    STREAM_WAITS_FOR_ANSWER,
-    STREAM_WAITS_FOR_CONFIRM,
+    STREAM_SHAKES_HANDS,
     STREAM_OPEN,
     STREAM_DEAD, /* the handles are closing */
 };
@@ -35,22 +35,27 @@ struct stream {
     struct peer peer;
     enum stream_phase phase;
     bool is_paused;
-    bool is_reading;  /* taking frames apart: not again from inside a callback */
+    bool is_reading;  /* taking the input apart: not again from inside a callback */
     bool is_finished; /* by us */
+    bool has_finish;  /* by the other side */
     bool is_full;     /* the owner waits for on_room() */
     uint8_t handles_count;
-    size_t output_size;
+    size_t output_size; /* on its way into the socket */
     uint64_t received_bytes;
-    struct handshake handshake;
-    struct frame_writer writer;
-    struct frame_reader reader;
-    uint8_t *input; /* STREAM_INPUT_SIZE; until the stream is open, `small` */
+    struct channel *channel;
+    struct buf pending; /* what the channel has to say and the socket was not given yet */
+    uint8_t *input;     /* STREAM_INPUT_SIZE; until the stream is open, `small` */
     size_t input_size;
-    uint8_t *contents; /* of one frame */
-    uint8_t small[HANDSHAKE_SIZE];
+    uint8_t *contents; /* CHANNEL_CONTENTS_SIZE_MAX, once the stream is open */
+    uint8_t small[STREAM_SMALL_SIZE];
 };
 
-enum { HANDSHAKE_MS_DEFAULT = 10000, IDLE_MS_DEFAULT = 60000, OUTPUT_SIZE_MAX_DEFAULT = 1 << 20 };
+enum {
+    HANDSHAKE_MS_DEFAULT = 10000,
+    IDLE_MS_DEFAULT = 60000,
+    OUTPUT_SIZE_MAX_DEFAULT = 1 << 20,
+    OUTPUT_OVERHEAD_MAX = 4096, /* of a handshake; of contents it is less than an eighth */
+};
 
 struct stream_server {
     uv_tcp_t listener;
@@ -66,7 +71,7 @@ struct stream_server {
 struct output {
     uv_write_t write;
     size_t size;
-    uint8_t bytes[];
+    uint8_t *bytes;
 };
 
 static void stream_server_gone(struct stream_server *server, struct stream *stream) {
@@ -94,13 +99,13 @@ static void on_handle_closed(uv_handle_t *handle) {
         free(stream->input);
     }
     free(stream->contents);
-    sodium_memzero(stream, sizeof *stream);
+    channel_free(stream->channel);
+    buf_done(&stream->pending);
     free(stream);
 }
 
 static void close_handles(struct stream *stream) {
     stream->phase = STREAM_DEAD;
-    handshake_done(&stream->handshake);
     if (stream->server != NULL) {
         stream_server_gone(stream->server, stream);
     }
@@ -139,7 +144,7 @@ static void note_progress(struct stream *stream) {
 }
 
 static void end_if_both_finished(struct stream *stream) {
-    if (stream->is_finished && stream->reader.is_finished && stream->output_size == 0) {
+    if (stream->is_finished && stream->has_finish && stream->output_size == 0) {
         stream_end(stream, ERR_OK);
     }
 }
@@ -148,12 +153,14 @@ static void on_written(uv_write_t *write, int status) {
     struct output *output = (struct output *)(void *)write;
     struct stream *stream = write->data;
     stream->output_size -= output->size;
+    free(output->bytes);
     free(output);
     if (stream->phase == STREAM_DEAD) {
         return;
     }
     if (status != 0) {
-        stream_end(stream, stream->reader.is_finished ? ERR_CLOSED : ERR_TRUNCATED);
+        bool is_handshake = stream->phase != STREAM_OPEN;
+        stream_end(stream, is_handshake || stream->has_finish ? ERR_CLOSED : ERR_TRUNCATED);
         return;
     }
     if (stream->phase != STREAM_OPEN) {
@@ -171,56 +178,32 @@ static void on_written(uv_write_t *write, int status) {
     }
 }
 
-static struct output *output_new(size_t size) {
-    struct output *output = malloc(sizeof *output + size);
-    if (output != NULL) {
-        output->size = size;
+/* Hand what the channel has to say to the socket, with its memory. */
+static enum err stream_flush(struct stream *stream) {
+    if (stream->pending.err != ERR_OK || stream->pending.size == 0) {
+        return stream->pending.err;
     }
-    return output;
-}
-
-/* Takes the output over, also if it fails. */
-static enum err put_output(struct stream *stream, struct output *take_output) {
-    uv_buf_t buffer = uv_buf_init((char *)take_output->bytes, (unsigned)take_output->size);
-    take_output->write.data = stream;
-    int status = uv_write(&take_output->write, (uv_stream_t *)&stream->tcp, &buffer, 1, on_written);
-    if (status != 0) {
-        free(take_output);
+    struct output *output = malloc(sizeof *output);
+    if (output == NULL) {
+        return ERR_MEMORY;
+    }
+    output->size = stream->pending.size;
+    output->bytes = stream->pending.data;
+    output->write.data = stream;
+    buf_init(&stream->pending, stream->pending.size_max);
+    uv_buf_t buffer = uv_buf_init((char *)output->bytes, (unsigned)output->size);
+    if (uv_write(&output->write, (uv_stream_t *)&stream->tcp, &buffer, 1, on_written) != 0) {
+        free(output->bytes);
+        free(output);
         return ERR_CLOSED;
     }
-    stream->output_size += take_output->size;
+    stream->output_size += output->size;
     return ERR_OK;
 }
 
-static enum err put_bytes(struct stream *stream, struct bytes first, struct bytes second) {
-    struct output *output = output_new(first.size + second.size);
-    if (output == NULL) {
-        return ERR_MEMORY;
-    }
-    if (first.size > 0) {
-        memcpy(output->bytes, first.data, first.size);
-    }
-    if (second.size > 0) {
-        memcpy(output->bytes + first.size, second.data, second.size);
-    }
-    return put_output(stream, output);
-}
-
-static enum err put_frames(struct stream *stream, struct bytes bytes, bool is_last) {
-    size_t frames_count = bytes.size / FRAME_CONTENTS_SIZE_MAX + 1;
-    struct output *output = output_new(bytes.size + frames_count * (FRAME_SIZE_SIZE + FRAME_OVERHEAD));
-    if (output == NULL) {
-        return ERR_MEMORY;
-    }
-    size_t size = 0;
-    do {
-        size_t part = bytes.size < FRAME_CONTENTS_SIZE_MAX ? bytes.size : FRAME_CONTENTS_SIZE_MAX;
-        size += frame_write(&stream->writer, bytes_slice(bytes, 0, part), is_last, output->bytes + size);
-        bytes = bytes_skip(bytes, part);
-    } while (bytes.size > 0);
-    ASSERT(size <= output->size);
-    output->size = size;
-    return put_output(stream, output);
+static enum err stream_put(struct stream *stream, struct bytes bytes, bool is_last) {
+    enum err err = channel_put(stream->channel, bytes, is_last);
+    return err == ERR_OK ? stream_flush(stream) : err;
 }
 
 enum err stream_write(struct stream *stream, struct bytes bytes) {
@@ -232,7 +215,7 @@ enum err stream_write(struct stream *stream, struct bytes bytes) {
         stream->is_full = true;
         return ERR_BUSY;
     }
-    return bytes.size == 0 ? ERR_OK : put_frames(stream, bytes, false);
+    return bytes.size == 0 ? ERR_OK : stream_put(stream, bytes, false);
 }
 
 void stream_finish(struct stream *stream) {
@@ -241,7 +224,7 @@ void stream_finish(struct stream *stream) {
     }
     stream->is_finished = true;
     /* If even this fails, the idle time ends the stream: no callback from inside here. */
-    (void)put_frames(stream, bytes_of(NULL, 0), true);
+    (void)stream_put(stream, bytes_of(NULL, 0), true);
 }
 
 static void stream_deliver(struct stream *stream, struct bytes contents) {
@@ -254,10 +237,13 @@ static void stream_deliver(struct stream *stream, struct bytes contents) {
     if (contents.size > 0 && stream->events.on_data != NULL) {
         stream->events.on_data(stream->context, stream, contents);
     }
-    if (stream->phase == STREAM_OPEN && stream->reader.is_finished) {
-        if (stream->events.on_finish != NULL) {
-            stream->events.on_finish(stream->context, stream);
-        }
+}
+
+static void stream_take_finish(struct stream *stream, struct bytes contents) {
+    stream->has_finish = true;
+    stream_deliver(stream, contents);
+    if (stream->phase == STREAM_OPEN && stream->events.on_finish != NULL) {
+        stream->events.on_finish(stream->context, stream);
     }
 }
 
@@ -266,123 +252,90 @@ static void drop_input(struct stream *stream, size_t count) {
     memmove(stream->input, stream->input + count, stream->input_size);
 }
 
-static void read_frames(struct stream *stream) {
-    enum frame_verdict verdict = FRAME_WHOLE;
-    size_t offset = 0;
-    stream->is_reading = true;
-    while (stream->phase == STREAM_OPEN && !stream->is_paused && verdict == FRAME_WHOLE) {
-        struct bytes input = bytes_of(stream->input + offset, stream->input_size - offset);
-        struct bytes contents;
-        size_t used;
-        verdict = frame_read(&stream->reader, input, stream->contents, &used, &contents);
-        offset += used;
-        if (verdict == FRAME_WHOLE) {
-            stream_deliver(stream, contents);
-        }
-    }
-    stream->is_reading = false;
-    if (stream->phase != STREAM_OPEN) {
-        return;
-    }
-    drop_input(stream, offset);
-    if (verdict == FRAME_BAD) {
-        stream_end(stream, ERR_INVALID);
-        return;
-    }
-    end_if_both_finished(stream);
-}
-
-/* The handshake is over: buffers for frames, and the beginning of ours. */
-static enum err open_frames(struct stream *stream, const struct handshake_result *result,
-                            struct bytes first) {
-    uint8_t header[FRAME_HEADER_SIZE];
+/* The handshake is over: buffers for contents, and the owner hears of it. */
+static void stream_opened(struct stream *stream) {
     uint8_t *input = malloc(STREAM_INPUT_SIZE);
-    stream->contents = malloc(FRAME_CONTENTS_SIZE_MAX);
+    stream->contents = malloc(CHANNEL_CONTENTS_SIZE_MAX);
     if (input == NULL || stream->contents == NULL) {
         free(input);
-        return ERR_MEMORY;
+        stream_end(stream, ERR_MEMORY);
+        return;
     }
     memcpy(input, stream->input, stream->input_size);
     stream->input = input;
-    memcpy(stream->peer.key, result->peer, PEER_KEY_SIZE);
-    frame_writer_init(&stream->writer, result->sending, header);
-    frame_reader_init(&stream->reader, result->receiving);
-    enum err err = put_bytes(stream, first, bytes_of(header, sizeof header));
-    if (err == ERR_OK) {
-        stream->phase = STREAM_OPEN;
-        note_progress(stream);
-    }
-    return err;
-}
-
-static enum err take_hello(struct stream *stream) {
-    uint8_t secret[32];
-    struct bytes answer;
-    randombytes_buf(secret, sizeof secret);
-    enum err err = handshake_answer(&stream->handshake, stream->config.identity, secret,
-                                    bytes_of(stream->input, HANDSHAKE_HELLO_SIZE), &answer);
-    sodium_memzero(secret, sizeof secret);
-    if (err != ERR_OK) {
-        return err;
-    }
-    drop_input(stream, HANDSHAKE_HELLO_SIZE);
-    stream->phase = STREAM_WAITS_FOR_CONFIRM;
-    return put_bytes(stream, answer, bytes_of(NULL, 0));
-}
-
-static enum err stream_take_answer(struct stream *stream) {
-    struct handshake_result result;
-    struct bytes confirm;
-    enum err err = handshake_confirm(&stream->handshake, stream->config.identity, stream->peer.key,
-                                     bytes_of(stream->input, HANDSHAKE_ANSWER_SIZE), &result, &confirm);
-    if (err != ERR_OK) {
-        return err;
-    }
-    drop_input(stream, HANDSHAKE_ANSWER_SIZE);
-    err = open_frames(stream, &result, confirm);
-    sodium_memzero(&result, sizeof result);
-    if (err == ERR_OK && stream->events.on_open != NULL) {
+    memcpy(stream->peer.key, channel_peer(stream->channel), PEER_KEY_SIZE);
+    stream->phase = STREAM_OPEN;
+    note_progress(stream);
+    if (stream->server != NULL) {
+        stream_server_opened(stream->server, stream);
+    } else if (stream->events.on_open != NULL) {
         stream->events.on_open(stream->context, stream);
     }
-    return err;
 }
 
-static enum err take_confirm(struct stream *stream) {
-    struct handshake_result result;
-    enum err err = handshake_accept(&stream->handshake, stream->config.identity,
-                                    bytes_of(stream->input, HANDSHAKE_CONFIRM_SIZE), &result);
+/* What the other side did wrong is told it, if that needs no waiting. */
+static void stream_refuse(struct stream *stream) {
+    uv_buf_t buffer = uv_buf_init((char *)stream->pending.data, (unsigned)stream->pending.size);
+    if (stream->pending.size > 0 && stream->output_size == 0) {
+        (void)uv_try_write((uv_stream_t *)&stream->tcp, &buffer, 1);
+    }
+    stream_end(stream, channel_err(stream->channel));
+}
+
+static void stream_handle(struct stream *stream, enum channel_verdict verdict, struct bytes contents) {
+    if (verdict == CHANNEL_BAD) {
+        stream_refuse(stream);
+        return;
+    }
+    enum err err = stream_flush(stream);
     if (err != ERR_OK) {
-        return err;
+        stream_end(stream, err);
+        return;
     }
-    drop_input(stream, HANDSHAKE_CONFIRM_SIZE);
-    err = open_frames(stream, &result, bytes_of(NULL, 0));
-    sodium_memzero(&result, sizeof result);
-    if (err == ERR_OK) {
-        stream_server_opened(stream->server, stream);
-    }
-    return err;
-}
-
-static size_t wanted_size(const struct stream *stream) {
-    switch (stream->phase) {
-    case STREAM_WAITS_FOR_HELLO:
-        return HANDSHAKE_HELLO_SIZE;
-    case STREAM_WAITS_FOR_ANSWER:
-        return HANDSHAKE_ANSWER_SIZE;
+    switch (verdict) {
+    case CHANNEL_OPEN:
+        stream_opened(stream);
+        break;
+    case CHANNEL_DATA:
+        stream_deliver(stream, contents);
+        break;
+    case CHANNEL_END:
+        stream_take_finish(stream, contents);
+        break;
     default:
-        return HANDSHAKE_CONFIRM_SIZE;
+        break;
     }
 }
 
-/* One message after the other; whatever is behind the last one is frames. */
-static void read_handshake(struct stream *stream) {
-    while (stream->phase < STREAM_OPEN && stream->input_size >= wanted_size(stream)) {
-        enum err err = stream->phase == STREAM_WAITS_FOR_HELLO    ? take_hello(stream)
-                       : stream->phase == STREAM_WAITS_FOR_ANSWER ? stream_take_answer(stream)
-                                                                  : take_confirm(stream);
-        if (err != ERR_OK) {
-            stream_end(stream, err);
+static bool stream_may_read(const struct stream *stream) {
+    return (stream->phase == STREAM_SHAKES_HANDS || stream->phase == STREAM_OPEN) && !stream->is_paused;
+}
+
+/* A step of the handshake may have nothing to tell its caller, and yet leave input for the next one. */
+static void read_input(struct stream *stream) {
+    enum channel_verdict verdict;
+    size_t offset = 0;
+    size_t used;
+    stream->is_reading = true;
+    do {
+        struct bytes input = bytes_of(stream->input + offset, stream->input_size - offset);
+        struct bytes contents;
+        verdict = channel_take(stream->channel, input, stream->contents, &used, &contents);
+        offset += used;
+        if (verdict == CHANNEL_OPEN) {
+            drop_input(stream, offset);
+            offset = 0;
         }
+        stream_handle(stream, verdict, contents);
+    } while (stream_may_read(stream) &&
+             (verdict != CHANNEL_PART || (used > 0 && offset < stream->input_size)));
+    stream->is_reading = false;
+    if (stream->phase == STREAM_DEAD) {
+        return;
+    }
+    drop_input(stream, offset);
+    if (stream->phase == STREAM_OPEN) {
+        end_if_both_finished(stream);
     }
 }
 
@@ -399,15 +352,12 @@ static void on_input(uv_stream_t *handle, ssize_t size, const uv_buf_t *buffer) 
     (void)buffer;
     if (size < 0) {
         bool is_handshake = stream->phase != STREAM_OPEN;
-        stream_end(stream, is_handshake || stream->reader.is_finished ? ERR_CLOSED : ERR_TRUNCATED);
+        stream_end(stream, is_handshake || stream->has_finish ? ERR_CLOSED : ERR_TRUNCATED);
         return;
     }
     stream->input_size += (size_t)size;
-    if (stream->phase < STREAM_OPEN) {
-        read_handshake(stream);
-    }
-    if (stream->phase == STREAM_OPEN) {
-        read_frames(stream);
+    if (stream_may_read(stream)) {
+        read_input(stream);
     }
 }
 
@@ -424,21 +374,26 @@ void stream_pause(struct stream *stream, bool is_paused) {
     if (uv_read_start((uv_stream_t *)&stream->tcp, on_room_for_input, on_input) != 0) {
         stream_end(stream, ERR_CLOSED);
     } else if (!stream->is_reading) {
-        read_frames(stream);
+        read_input(stream);
     }
 }
 
-/* The socket is connected: the handshake begins. */
-static void stream_begin(struct stream *stream, enum stream_phase phase) {
-    uint8_t secret[32];
-    enum err err = ERR_OK;
-    stream->phase = phase;
-    (void)uv_tcp_nodelay(&stream->tcp, 1);
-    if (phase == STREAM_WAITS_FOR_ANSWER) {
-        randombytes_buf(secret, sizeof secret);
-        err = put_bytes(stream, handshake_hello(&stream->handshake, secret), bytes_of(NULL, 0));
-        sodium_memzero(secret, sizeof secret);
+static enum err stream_make_channel(struct stream *stream, bool is_connecting) {
+    const struct stream_config *config = &stream->config;
+    struct channel_config channel = {.identity = config->identity, .tls = config->tls};
+    if (!is_connecting) {
+        return channel_accept(&channel, &stream->pending, &stream->channel);
     }
+    enum err err =
+        channel_connect(&channel, config->kind, stream->peer.key, &stream->pending, &stream->channel);
+    return err == ERR_OK ? stream_flush(stream) : err;
+}
+
+/* The socket is connected: the handshake begins. */
+static void stream_begin(struct stream *stream, bool is_connecting) {
+    stream->phase = STREAM_SHAKES_HANDS;
+    (void)uv_tcp_nodelay(&stream->tcp, 1);
+    enum err err = stream_make_channel(stream, is_connecting);
     if (err == ERR_OK && uv_read_start((uv_stream_t *)&stream->tcp, on_room_for_input, on_input) != 0) {
         err = ERR_CLOSED;
     }
@@ -456,7 +411,7 @@ static void on_connected(uv_connect_t *connect, int status) {
         stream_end(stream, status == UV_ECONNREFUSED ? ERR_REFUSED : ERR_UNREACHABLE);
         return;
     }
-    stream_begin(stream, STREAM_WAITS_FOR_ANSWER);
+    stream_begin(stream, true);
 }
 
 /* A stream whose socket is not connected yet. */
@@ -471,7 +426,11 @@ static enum err stream_new(const struct stream_config *config, struct stream **r
     mine->idle_ms = mine->idle_ms > 0 ? mine->idle_ms : IDLE_MS_DEFAULT;
     mine->output_size_max = mine->output_size_max > 0 ? mine->output_size_max : OUTPUT_SIZE_MAX_DEFAULT;
     mine->received_bytes_max = mine->received_bytes_max > 0 ? mine->received_bytes_max : UINT64_MAX;
+    if (mine->kind == CHANNEL_UNKNOWN) {
+        mine->kind = mine->tls != NULL ? CHANNEL_TLS : CHANNEL_FIRST;
+    }
     stream->input = stream->small;
+    buf_init(&stream->pending, mine->output_size_max + mine->output_size_max / 8 + OUTPUT_OVERHEAD_MAX);
     stream->tcp.data = stream->timer.data = stream->connect.data = stream;
     int status = uv_tcp_init(config->loop, &stream->tcp);
     ASSERT(status == 0); /* without a family it makes no socket */
@@ -506,6 +465,14 @@ const struct peer *stream_peer(const struct stream *stream) {
     return &stream->peer;
 }
 
+enum channel_kind stream_kind(const struct stream *stream) {
+    return stream->channel != NULL ? channel_kind(stream->channel) : stream->config.kind;
+}
+
+uint16_t stream_version(const struct stream *stream) {
+    return channel_version(stream->channel);
+}
+
 void stream_own(struct stream *stream, const struct stream_events *events, void *context) {
     stream->events = *events;
     stream->context = context;
@@ -521,7 +488,7 @@ enum {
 };
 
 static const struct bucket_rate address_rate_default = {.per_second = 20, .burst = 64};
-static const struct bucket_rate total_rate_default = {.per_second = 500, .burst = 500};
+static const struct bucket_rate total_rate_default = {.per_second = 200, .burst = 500};
 
 /* An address that comes too often does not use up what is there for all. */
 static bool is_within_rate(struct stream_server *server, const struct address *from) {
@@ -585,7 +552,7 @@ static void stream_on_connection(uv_stream_t *listener, int status) {
         return;
     }
     stream_add(server, stream);
-    stream_begin(stream, STREAM_WAITS_FOR_HELLO);
+    stream_begin(stream, false);
 }
 
 static void stream_on_closed(uv_handle_t *handle) {

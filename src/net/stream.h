@@ -1,13 +1,15 @@
 /*
  * stream - an encrypted connection with one peer, for what is too large for datagrams. TCP, on the loop.
  *
- *      stream_connect ── TCP ── handshake.h ── on_open ── frames (frame.h) both ways ── on_closed
+ *      stream_connect ── TCP ── handshake ── on_open ── contents both ways ── on_closed
  *      stream_server  ── accept, limits ── handshake ── on_stream ── …
+ *
+ * How it is encrypted: channel.h. It is TLS 1.3, or what programs up to 0.2 speak.
  *
  * Bounds: output that the peer does not take is kept up to output_size_max, then stream_write() says
  * ERR_BUSY and on_room() tells when to go on; input is held back by stream_pause(), through TCP to the
  * sender; more than received_bytes_max ends the stream. A peer that does not finish the handshake in
- * handshake_ms, or for idle_ms neither completes a frame nor takes a byte that waits for it, is cut off. A
+ * handshake_ms, or for idle_ms neither completes a record nor takes a byte that waits for it, is cut off. A
  * stream holds about 200 KiB, and only after its handshake.
  *
  * The end. Each side says stream_finish() when it has said everything. on_finish(): the other side has. When
@@ -16,7 +18,8 @@
  *      ERR_TRUNCATED    the connection ended although the peer had not finished
  *      ERR_CLOSED       it had, but did not wait for us; or it went away in the handshake
  *      ERR_INVALID      forged or broken bytes; ERR_UNSUPPORTED: another version; ERR_MISMATCH: another peer
- *      ERR_TIMEOUT, ERR_LIMIT, ERR_MEMORY, ERR_REFUSED, ERR_UNREACHABLE
+ *      ERR_PERMISSION   the peer has not proved its key; ERR_REFUSED: nobody listens, or the peer says no
+ *      ERR_TIMEOUT, ERR_LIMIT, ERR_MEMORY, ERR_UNREACHABLE
  *
  * After on_closed() the stream is gone. Callbacks may call any function here, stream_free() too. All
  * functions belong to the loop's thread. docs/protocol/transport.md.
@@ -27,7 +30,7 @@
 #include <uv.h>
 
 #include "base/bucket.h"
-#include "net/identity.h"
+#include "net/channel.h"
 
 struct stream;
 struct stream_server;
@@ -36,6 +39,8 @@ struct stream_server;
 struct stream_config {
     uv_loop_t *loop;
     const struct identity *identity; /* borrowed while there are streams */
+    struct tls_context *tls;         /* likewise; NULL: in the way of programs up to 0.2 only */
+    enum channel_kind kind;          /* (TLS if there is a context) of stream_connect() */
     uint64_t handshake_ms;           /* (10 s) with connecting */
     uint64_t idle_ms;                /* (60 s) */
     size_t output_size_max;          /* (1 MiB) */
@@ -59,6 +64,10 @@ enum err stream_connect(const struct stream_config *config, const struct peer *p
 /* The node on the other side; its key is proved once the stream is open. */
 const struct peer *stream_peer(const struct stream *stream);
 
+/* How it is encrypted. And of an open one in TLS, the version that both offered; 0: none. */
+enum channel_kind stream_kind(const struct stream *stream);
+uint16_t stream_version(const struct stream *stream);
+
 /* All or nothing, at most output_size_max. ERR_BUSY: no room yet; ERR_CLOSED: not open, or finished. */
 enum err stream_write(struct stream *stream, struct bytes bytes) MUST_CHECK;
 
@@ -81,7 +90,7 @@ struct stream_server_config {
     uint32_t handshakes_max;             /* (64) not yet open */
     uint32_t handshakes_per_address_max; /* (8) */
     struct bucket_rate address_rate;     /* (20 a second, 64 at once) connections of one address */
-    struct bucket_rate total_rate;       /* (500 a second, 500 at once): a handshake costs some 0.5 ms */
+    struct bucket_rate total_rate; /* (200 a second, 500 at once): a handshake of TLS costs some 1.2 ms */
     /* A peer has opened a stream: say who gets its events with stream_own(), or free it. */
     void (*on_stream)(void *context, struct stream *stream);
     void *context;

@@ -1,4 +1,5 @@
 /* seal, sessions, arrivals, plain: what is opened, and what is not, whoever sends it again. */
+#include "base/map.h"
 #include "net-vectors.h"
 #include "net/plain.h"
 #include "net/sessions.h"
@@ -305,6 +306,48 @@ static void a_clock_set_back_while_running_begins_a_new_life(void **state) {
     assert_true(life.salt != salt);
 }
 
+/* A machine without a clock of its own starts at the same time again and again; another one steps while it
+ * runs. Bytes 33 to 43 are the nonce, and the key is the same for ever. */
+static void no_nonce_comes_twice_whatever_the_clock_does(void **state) {
+    enum { LIVES_COUNT = 200, SENT_COUNT = 50 };
+    static const int64_t steps_us[] = {
+        0, 1, -1, 3 * SECOND_US, -SECOND_US / 2, -2 * SECOND_US, -3600 * SECOND_US};
+    struct world *world = *state;
+    struct node *peer = &world->nodes[0];
+    struct map seen;
+    map_init(&seen, SEAL_ECHO_SIZE, 1, LIVES_COUNT * SENT_COUNT, 1);
+    assert_int_equal(map_reserve(&seen, LIVES_COUNT * SENT_COUNT), ERR_OK);
+    for (size_t life = 0; life < LIVES_COUNT; life++) {
+        int64_t now_us = START_US;
+        sessions_done(&peer->sessions);
+        start(peer, now_us);
+        for (size_t i = 0; i < SENT_COUNT; i++) {
+            now_us += steps_us[(life + i) % (sizeof steps_us / sizeof *steps_us)];
+            struct sealed sealed = seal_at(peer, &world->nodes[1], now_us);
+            struct bytes nonce = bytes_of(sealed.data + SEAL_ECHO_OFFSET, SEAL_ECHO_SIZE);
+            assert_null(map_get(&seen, nonce));
+            assert_non_null(map_put(&seen, nonce));
+        }
+    }
+    map_done(&seen);
+}
+
+/* What one key seals is nothing under any other: of the other direction, and of another pair. */
+static void each_direction_of_each_pair_has_a_key_of_its_own(void **state) {
+    struct world *world = *state;
+    struct seal_keys ab;
+    struct seal_keys ba;
+    struct seal_keys ac;
+    assert_int_equal(seal_keys_make(&world->nodes[0].identity, world->nodes[1].identity.key, &ab), ERR_OK);
+    assert_int_equal(seal_keys_make(&world->nodes[1].identity, world->nodes[0].identity.key, &ba), ERR_OK);
+    assert_int_equal(seal_keys_make(&world->nodes[0].identity, world->nodes[2].identity.key, &ac), ERR_OK);
+    assert_memory_equal(ab.sending, ba.receiving, sizeof ab.sending);
+    assert_memory_equal(ab.receiving, ba.sending, sizeof ab.sending);
+    assert_memory_not_equal(ab.sending, ab.receiving, sizeof ab.sending);
+    assert_memory_not_equal(ab.sending, ac.sending, sizeof ab.sending);
+    assert_memory_not_equal(ab.sending, ac.receiving, sizeof ab.sending);
+}
+
 static void a_restart_of_ours_forgets_nothing_that_matters(void **state) {
     struct world *world = *state;
     struct sealed before = seal_at(&world->nodes[0], &world->nodes[1], world->now_us);
@@ -369,6 +412,8 @@ int main(void) {
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_restart_with_the_clock_set_back_needs_a_proof, set_up, tear_down),
         cmocka_unit_test(a_clock_set_back_while_running_begins_a_new_life),
+        cmocka_unit_test_setup_teardown(no_nonce_comes_twice_whatever_the_clock_does, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_direction_of_each_pair_has_a_key_of_its_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_restart_of_ours_forgets_nothing_that_matters, set_up, tear_down),
         cmocka_unit_test_setup_teardown(strangers_push_out_strangers_only, set_up, tear_down),
         cmocka_unit_test_setup_teardown(made_up_keys_cost_a_bounded_number_of_exchanges, set_up, tear_down),

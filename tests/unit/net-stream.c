@@ -43,6 +43,8 @@ struct world {
     struct end a;     /* who connects */
     struct end b;
     struct stream_config config;
+    struct tls_context *tls; /* the client's; NULL: in the way of programs up to 0.2 */
+    struct tls_context *server_tls;
 };
 
 static void pump(struct end *end) {
@@ -137,6 +139,7 @@ static void listen_at_rate(struct world *world, uint8_t host, struct bucket_rate
         .context = world,
     };
     config.stream.identity = &world->server_identity;
+    config.stream.tls = world->server_tls;
     if (stream_server_new(&config, &world->server, &detail) != ERR_OK) {
         fail_msg("%s", detail.text);
     }
@@ -161,6 +164,17 @@ static int set_up(void **state) {
     return 0;
 }
 
+static int set_up_tls(void **state) {
+    (void)set_up(state);
+    struct world *world = *state;
+    struct tls_config client = {.identity = &world->client, .highest = 2};
+    struct tls_config server = {.identity = &world->server_identity, .highest = 2};
+    assert_int_equal(tls_context_new(&client, &world->tls, NULL), ERR_OK);
+    assert_int_equal(tls_context_new(&server, &world->server_tls, NULL), ERR_OK);
+    world->config.tls = world->tls;
+    return 0;
+}
+
 static int tear_down(void **state) {
     struct world *world = *state;
     stream_free(world->a.stream);
@@ -168,6 +182,8 @@ static int tear_down(void **state) {
     stream_server_free(world->server);
     uv_run(&world->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&world->loop), 0);
+    tls_context_free(world->tls);
+    tls_context_free(world->server_tls);
     free(world);
     return 0;
 }
@@ -574,6 +590,108 @@ static void a_peer_that_sends_too_much_is_cut_off(void **state) {
     assert_int_equal(world->a.err, ERR_TRUNCATED);
 }
 
+/* ---- TLS ---- */
+
+static void a_server_takes_both_kinds_and_knows_which(void **state) {
+    struct world *world = *state;
+    static const enum channel_kind kinds[] = {CHANNEL_TLS, CHANNEL_FIRST};
+    listen_at(world, 2);
+    for (size_t i = 0; i < 2; i++) {
+        world->config.kind = kinds[i];
+        connect_to(world, &world->peer);
+        run_until(world, &world->a.is_open);
+        run_until(world, &world->b.is_open);
+        assert_int_equal(stream_kind(world->a.stream), kinds[i]);
+        assert_int_equal(stream_kind(world->b.stream), kinds[i]);
+        assert_int_equal(stream_version(world->b.stream), kinds[i] == CHANNEL_TLS ? 2 : 0);
+        stream_free(world->a.stream);
+        stream_free(world->b.stream);
+        world->a = world->b = (struct end){0};
+    }
+}
+
+/* What a program up to 0.2 does with TLS: it goes away, before it has said anything. */
+static void a_server_of_the_first_kind_goes_away(void **state) {
+    struct world *world = *state;
+    tls_context_free(world->server_tls);
+    world->server_tls = NULL;
+    listen_at(world, 2);
+    connect_to(world, &world->peer);
+    run_until(world, &world->a.is_closed);
+    assert_int_equal(world->a.err, ERR_CLOSED);
+    assert_int_equal(stream_server_stats(world->server)->failed, 1);
+}
+
+static void a_connection_that_is_cut_is_told_apart_in_tls(void **state) {
+    struct world *world = *state;
+    listen_at(world, 2);
+    connect_to(world, &world->peer);
+    run_until(world, &world->b.is_open);
+    assert_int_equal(stream_write(world->a.stream, BYTES("hello")), ERR_OK);
+    for (size_t i = 0; i < TURNS_MAX && world->b.received_bytes < 5; i++) {
+        uv_run(&world->loop, UV_RUN_ONCE);
+    }
+    stream_free(world->a.stream);
+    world->a.stream = NULL;
+    run_until(world, &world->b.is_closed);
+    assert_int_equal(world->b.err, ERR_TRUNCATED);
+    assert_int_equal(world->b.received_bytes, 5);
+}
+
+/* The beginning of a handshake, by hand, with something else behind it or nothing at all. */
+static int raw_half_handshake(struct world *world) {
+    struct tls *tls;
+    struct buf output;
+    int fd = raw_connect(world);
+    buf_init(&output, 1 << 16);
+    assert_int_equal(tls_new(world->tls, world->peer.key, &output, &tls), ERR_OK);
+    assert_int_equal(tls_begin(tls), TLS_PART);
+    assert_int_equal(send(fd, output.data, output.size, MSG_NOSIGNAL), output.size);
+    tls_free(tls);
+    buf_done(&output);
+    return fd;
+}
+
+static void wait_for_failed(struct world *world, uint64_t count) {
+    const struct stream_server_stats *stats = stream_server_stats(world->server);
+    for (size_t i = 0; i < TURNS_MAX && stats->failed < count; i++) {
+        uv_run(&world->loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(stats->failed, count);
+    assert_int_equal(stats->opened, 0);
+}
+
+static void plain_bytes_in_a_handshake_of_tls_are_refused(void **state) {
+    struct world *world = *state;
+    struct prng prng;
+    uint8_t garbage[400];
+    prng_init(&prng, 6);
+    listen_at(world, 2);
+    for (size_t i = 0; i < 30; i++) {
+        int fd = i % 2 == 0 ? raw_half_handshake(world) : raw_connect(world);
+        prng_fill(&prng, garbage, sizeof garbage);
+        garbage[0] = i % 2 == 0 ? 'm' : TLS_FIRST_BYTE;
+        assert_int_equal(send(fd, garbage, sizeof garbage, MSG_NOSIGNAL), sizeof garbage);
+        shutdown(fd, SHUT_WR);
+        wait_for_failed(world, i + 1);
+        close(fd);
+    }
+}
+
+static void a_half_handshake_of_tls_ends(void **state) {
+    struct world *world = *state;
+    int fds[8];
+    world->config.handshake_ms = 100;
+    listen_at(world, 2);
+    for (size_t i = 0; i < 8; i++) {
+        fds[i] = raw_half_handshake(world);
+    }
+    wait_for_failed(world, 8);
+    for (size_t i = 0; i < 8; i++) {
+        close(fds[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_the_golden_vectors),
@@ -593,6 +711,20 @@ int main(void) {
         cmocka_unit_test_setup_teardown(an_address_that_comes_too_often_is_turned_away, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_peer_that_stalls_is_cut_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_peer_that_sends_too_much_is_cut_off, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_hundred_megabytes_arrive_whole_both_ways_at_once, set_up_tls,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_reader_that_pauses_holds_the_writer_back, set_up_tls, tear_down),
+        cmocka_unit_test_setup_teardown(somebody_else_at_the_address_is_told_apart, set_up_tls, tear_down),
+        cmocka_unit_test_setup_teardown(whoever_is_there_proves_a_key, set_up_tls, tear_down),
+        cmocka_unit_test_setup_teardown(nobody_there_is_said, set_up_tls, tear_down),
+        cmocka_unit_test_setup_teardown(a_peer_that_sends_too_much_is_cut_off, set_up_tls, tear_down),
+        cmocka_unit_test_setup_teardown(a_server_takes_both_kinds_and_knows_which, set_up_tls, tear_down),
+        cmocka_unit_test_setup_teardown(a_server_of_the_first_kind_goes_away, set_up_tls, tear_down),
+        cmocka_unit_test_setup_teardown(a_connection_that_is_cut_is_told_apart_in_tls, set_up_tls, tear_down),
+        cmocka_unit_test_setup_teardown(plain_bytes_in_a_handshake_of_tls_are_refused, set_up_tls, tear_down),
+        cmocka_unit_test_setup_teardown(a_half_handshake_of_tls_ends, set_up_tls, tear_down),
+        cmocka_unit_test_setup_teardown(a_clean_end_and_a_cut_are_told_apart, set_up_tls, tear_down),
+        cmocka_unit_test_setup_teardown(a_slow_handshake_ends_and_one_address_has_few, set_up_tls, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
