@@ -691,7 +691,8 @@ static void services_put(struct ring_services *ring_services, const struct ring_
     JSON_COUNTS(json, {"streams", rpc->streams_count}, {"asked", rpc->questions_count},
                 {"failed", rpc->failed_count}, {"answered", rpc->answers_count},
                 {"refused", rpc->refused_count}, {"reads", rpc->reads_count}, {"busy", rpc->shed_count},
-                {"sent_size", rpc->sent_size}, {"received_size", rpc->received_size});
+                {"sent_size", rpc->sent_size}, {"received_size", rpc->received_size},
+                {"streams_without_tls", rpc->first_count}, {"streams_given_up", rpc->weak_count});
     decrees_put_json(ring_services->decrees, json);
     if (view->is_begun) {
         struct link_relay_counters links = link_sender_counters(ring_services->link_sender);

@@ -52,7 +52,7 @@ def test_every_node_shows_what_all_run_and_speak(node, mnemon):
         wait_for(lambda: versions(each) == expected, lambda: str(versions(each)))
         status = each.status()
         assert all(n["protocol_spoken"] == 2 for n in status["nodes"])
-        assert set(status["understood_by_all"]) == {"captures", "deletions", "keeps-later", "sites"}
+        assert set(status["understood_by_all"]) == {"captures", "deletions", "keeps-later", "sites", "tls"}
         shown = each.run("ring", "status").stdout
         assert all(f"{place:24} {text}" in shown for place, text in expected.items()), shown
         assert {n["version"] for n in status["neighbours"]} == {f"{version}, protocol 1 to 2"}
@@ -118,7 +118,7 @@ def test_a_node_of_the_release_before_counts_as_version_1(node, previous, mnemon
     first.program = program(mnemon)
     first.start()
     wait_for(lambda: versions(second).get(first.place, "").endswith("protocol 1 to 2"), lambda: str(versions(second)))
-    assert set(second.status()["understood_by_all"]) == {"captures", "deletions", "keeps-later", "sites"}
+    assert set(second.status()["understood_by_all"]) == {"captures", "deletions", "keeps-later", "sites", "tls"}
 
 
 def test_a_node_that_speaks_no_version_1_refuses_the_release_before(node, previous):

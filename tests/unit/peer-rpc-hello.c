@@ -1,17 +1,23 @@
 /* peer_rpc, hellos: streams between nodes of several versions, and with nodes that know no hello. */
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "await.h"
+#include "net/socket_address.h"
 #include "net/stream.h"
 #include "node/rpc/peer_rpc_state.h"
 #include "unit.h"
 
-enum { TIMEOUT_MS = 20000, NODES_COUNT = 4 };
+enum { TIMEOUT_MS = 20000, NODES_COUNT = 5 };
 
 /* Which versions they speak; 0: a node of before hellos. */
-static const uint16_t ranges[NODES_COUNT][2] = {{1, 2}, {2, 3}, {1, 1}, {0, 0}};
-enum { BOTH, LATER, FIRST, OLD };
+static const uint16_t ranges[NODES_COUNT][2] = {{1, 2}, {2, 3}, {1, 1}, {0, 0}, {1, 2}};
+enum { BOTH, LATER, FIRST, OLD, PLAIN }; /* PLAIN: it says hello, and has no TLS */
 
 struct node {
     struct identity identity;
@@ -50,7 +56,8 @@ static enum err echo(void *context, const struct peer *from, struct bytes questi
 }
 
 static void start_node(struct node *node, unsigned host, const uint16_t range[2]) {
-    struct dialect own = {.lowest = range[0], .highest = range[1], .features = 7, .program = "9.9"};
+    struct dialect own = {.lowest = range[0], .highest = range[1], .program = "9.9"};
+    own.features = dialect_of_program.features & ~((uint64_t)(node == &nodes[PLAIN]) << DIALECT_TLS);
     struct peer_rpc_config config = {
         .identity = &node->identity, .refuse = refuse, .blame = blame, .context = node};
     assert_int_equal(identity_random(&node->identity), ERR_OK);
@@ -190,6 +197,154 @@ static void an_answer_that_is_none_is_blamed(void **state) {
     await_that(nodes[BOTH].is_blamed);
 }
 
+/* ---- TLS ---- */
+
+static struct ring_view_rpc stat_of(int node) {
+    struct ring_view_rpc stat;
+    peer_rpc_stat(nodes[node].peer_rpc, &stat);
+    return stat;
+}
+
+static void two_nodes_with_tls_use_it(void **state) {
+    (void)state;
+    assert_int_equal(ask(BOTH, LATER), ERR_OK);
+    assert_int_equal(ask(BOTH, FIRST), ERR_OK);
+    assert_int_equal(stat_of(BOTH).first_count + stat_of(LATER).first_count + stat_of(FIRST).first_count, 0);
+}
+
+static void a_node_without_tls_is_asked_as_before(void **state) {
+    (void)state;
+    static const int without[] = {OLD, PLAIN};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(ask(BOTH, without[i]), ERR_OK);
+        assert_int_equal(nodes[without[i]].asked_count, 1);
+        assert_int_equal(stat_of(BOTH).first_count, i + 1);
+    }
+    assert_int_equal(ask(PLAIN, FIRST), ERR_OK);
+    assert_int_equal(stat_of(BOTH).weak_count + stat_of(FIRST).weak_count, 0);
+}
+
+/* It had no TLS when it was last heard of: the first stream finds out, and nobody notices. */
+static void a_node_that_has_been_upgraded_is_asked_in_tls(void **state) {
+    (void)state;
+    assert_int_equal(dialects_hear_none(nodes[BOTH].dialects, &nodes[FIRST].peer), 1);
+    assert_int_equal(ask(BOTH, FIRST), ERR_OK);
+    assert_int_equal(nodes[FIRST].asked_count, 1);
+    assert_int_equal(stat_of(BOTH).first_count, 1);
+    assert_int_equal(stat_of(BOTH).weak_count, 1);
+    assert_int_equal(ask(FIRST, BOTH), ERR_OK); /* over the stream in TLS */
+    assert_int_equal(stat_of(FIRST).first_count, 1);
+}
+
+/* And one that had it: the stream is closed by a program that knows nothing of TLS. */
+static void a_node_that_has_become_older_is_asked_as_before(void **state) {
+    (void)state;
+    (void)dialects_hear(nodes[BOTH].dialects, &nodes[OLD].peer, &dialect_of_program);
+    assert_int_equal(ask(BOTH, OLD), ERR_OK);
+    assert_int_equal(nodes[OLD].asked_count, 1);
+}
+
+/*
+ * Somebody in the middle: closes what is in TLS, and passes everything else on, as if the other side were an
+ * older program.
+ */
+struct middle {
+    int listener;
+    struct address address;
+    struct address target;
+    pthread_t thread;
+    _Atomic bool is_ending;
+    _Atomic size_t closed_count;
+    _Atomic size_t passed_count;
+};
+
+static int middle_socket(const struct address *address, bool is_listener) {
+    struct sockaddr_storage name;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    const struct sockaddr *at = socket_address_put(address, &name);
+    if (is_listener) {
+        assert_int_equal(bind(fd, at, sizeof(struct sockaddr_in)), 0);
+        assert_int_equal(listen(fd, 8), 0);
+    } else {
+        assert_int_equal(connect(fd, at, sizeof(struct sockaddr_in)), 0);
+    }
+    return fd;
+}
+
+/* Both ways until either side goes away. */
+static void middle_pass(struct middle *middle, int from) {
+    int to = middle_socket(&middle->target, false);
+    struct pollfd polls[2] = {{.fd = from, .events = POLLIN}, {.fd = to, .events = POLLIN}};
+    bool is_over = false;
+    while (!is_over && !middle->is_ending) {
+        (void)poll(polls, 2, 20);
+        for (size_t i = 0; i < 2; i++) {
+            uint8_t bytes[4096];
+            if (polls[i].revents != 0) {
+                ssize_t size = recv(polls[i].fd, bytes, sizeof bytes, 0);
+                is_over |= size <= 0 || send(polls[1 - i].fd, bytes, (size_t)size, MSG_NOSIGNAL) != size;
+            }
+        }
+    }
+    close(to);
+}
+
+static void *middle_run(void *context) {
+    struct middle *middle = context;
+    struct pollfd poll_listener = {.fd = middle->listener, .events = POLLIN};
+    while (!middle->is_ending) {
+        uint8_t first;
+        if (poll(&poll_listener, 1, 20) <= 0) {
+            continue;
+        }
+        int fd = accept(middle->listener, NULL, NULL);
+        if (recv(fd, &first, 1, MSG_PEEK) == 1 && first != TLS_FIRST_BYTE) {
+            middle->passed_count++;
+            middle_pass(middle, fd);
+        } else {
+            middle->closed_count++;
+        }
+        close(fd);
+    }
+    return NULL;
+}
+
+static void middle_start(struct middle *middle, const struct address *target) {
+    struct sockaddr_storage name;
+    socklen_t name_size = sizeof name;
+    *middle = (struct middle){.target = *target};
+    struct address any = address_ipv4(127, 0, 0, 9, 0);
+    middle->listener = middle_socket(&any, true);
+    assert_int_equal(getsockname(middle->listener, (struct sockaddr *)&name, &name_size), 0);
+    assert_true(socket_address_get((struct sockaddr *)&name, &middle->address));
+    assert_int_equal(pthread_create(&middle->thread, NULL, middle_run, middle), 0);
+}
+
+static void middle_stop(struct middle *middle) {
+    middle->is_ending = true;
+    pthread_join(middle->thread, NULL);
+    close(middle->listener);
+}
+
+static void nobody_in_the_middle_can_keep_two_nodes_from_tls(void **state) {
+    (void)state;
+    struct middle middle;
+    struct address real = nodes[FIRST].peer.address;
+    middle_start(&middle, &real);
+    nodes[FIRST].peer.address = middle.address;
+    assert_int_equal(ask(BOTH, FIRST), ERR_CLOSED);
+    assert_int_equal(ask(BOTH, FIRST), ERR_CLOSED); /* with what is known now, too */
+    assert_true(middle.closed_count > 0);
+    assert_true(middle.passed_count > 0);
+    assert_true(stat_of(BOTH).weak_count > 0);
+    assert_true(stat_of(FIRST).weak_count > 0);
+    assert_int_equal(nodes[FIRST].asked_count, 0); /* not a word but the hello */
+    middle_stop(&middle);
+    nodes[FIRST].peer.address = real;
+    assert_int_equal(ask(BOTH, FIRST), ERR_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(both_learn_what_the_other_speaks, setup, teardown),
@@ -201,6 +356,11 @@ int main(void) {
         cmocka_unit_test_setup_teardown(and_so_is_one_that_asks_without_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_hello_that_is_none_fails, setup, teardown),
         cmocka_unit_test_setup_teardown(an_answer_that_is_none_is_blamed, setup, teardown),
+        cmocka_unit_test_setup_teardown(two_nodes_with_tls_use_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_node_without_tls_is_asked_as_before, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_node_that_has_been_upgraded_is_asked_in_tls, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_node_that_has_become_older_is_asked_as_before, setup, teardown),
+        cmocka_unit_test_setup_teardown(nobody_in_the_middle_can_keep_two_nodes_from_tls, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -377,7 +377,7 @@ enum err peer_rpc_post(struct peer_rpc *peer_rpc, void (*run)(void *context), vo
 
 static enum err listen_at(struct peer_rpc *peer_rpc, struct err_detail *detail) {
     struct stream_server_config config = {
-        .stream = {.loop = &peer_rpc->loop.uv, .identity = peer_rpc->config.identity},
+        .stream = {.loop = &peer_rpc->loop.uv, .identity = peer_rpc->config.identity, .tls = peer_rpc->tls},
         .address = peer_rpc->config.address,
         .held = peer_rpc->config.held,
         .streams_max = peer_rpc->config.streams_max,
@@ -386,6 +386,19 @@ static enum err listen_at(struct peer_rpc *peer_rpc, struct err_detail *detail) 
         .context = peer_rpc,
     };
     return stream_server_new(&config, &peer_rpc->server, detail);
+}
+
+/* Whether this node has TLS is a feature like others, which it says in its hello. */
+static enum err peer_rpc_make_tls(struct peer_rpc *peer_rpc, struct err_detail *detail) {
+    if (peer_rpc->config.dialects == NULL) {
+        return ERR_OK;
+    }
+    const struct dialect *own = dialects_own(peer_rpc->config.dialects);
+    struct tls_config config = {.identity = peer_rpc->config.identity,
+                                .clock = peer_rpc->config.clock,
+                                .lowest = own->lowest,
+                                .highest = own->highest};
+    return dialect_has(own, DIALECT_TLS) ? tls_context_new(&config, &peer_rpc->tls, detail) : ERR_OK;
 }
 
 enum err peer_rpc_new(const struct peer_rpc_config *config, struct peer_rpc **ret_peer_rpc,
@@ -412,7 +425,8 @@ enum err peer_rpc_new(const struct peer_rpc_config *config, struct peer_rpc **re
     uv_prepare_init(&peer_rpc->loop.uv, &peer_rpc->prepare);
     peer_rpc->prepare.data = peer_rpc;
     uv_prepare_start(&peer_rpc->prepare, on_prepare);
-    err = listen_at(peer_rpc, detail);
+    err = peer_rpc_make_tls(peer_rpc, detail);
+    err = err == ERR_OK ? listen_at(peer_rpc, detail) : err;
     if (err != ERR_OK) {
         peer_rpc_free(peer_rpc);
         return err;
@@ -448,6 +462,7 @@ void peer_rpc_stop(struct peer_rpc *peer_rpc) {
 void peer_rpc_free(struct peer_rpc *peer_rpc) {
     peer_rpc_stop(peer_rpc);
     pthread_mutex_destroy(&peer_rpc->lock);
+    tls_context_free(peer_rpc->tls);
     map_done(&peer_rpc->habits);
     buf_done(&peer_rpc->answer);
     free(peer_rpc);

@@ -15,6 +15,10 @@
  * per peer and in all, bytes of answers queued, streams, time. A peer that breaks the rules of the frames is
  * cut off and blamed.
  *
+ * Streams are in TLS (net/channel.h). A node that does not answer to that is asked in the way of programs up
+ * to 0.2; on such a stream nothing but the hello is said until it is known that the other side has no TLS. If
+ * it has, somebody between the two has kept them from it: the stream is given up and TLS tried again.
+ *
  * The first question on a stream is a hello: what its asker speaks; the answer is what the other does. If
  * they have no version in common, nothing else is asked or answered. A node that does not know the question
  * is one of version 1. If this node speaks version 1, too, it does not wait for the answer:
@@ -97,7 +101,7 @@ struct peer_rpc_config {
     bool (*serves)(void *context, const struct peer *peer, enum peer_rpc_service service);
     /* We are about to connect to the node: it must know us by then. The thread of peer_rpc; may be NULL. */
     void (*meet)(void *context, const struct peer *peer);
-    struct dialects *dialects; /* (nobody is told or asked what it speaks) borrowed */
+    struct dialects *dialects; /* (nobody is told or asked what it speaks, and there is no TLS) borrowed */
     /* There is no version that both speak: likewise. With dialects only. */
     void (*refuse)(void *context, const struct peer *peer, const char *reason);
     /* What the node did is against the rules: for `mnemon ring status`. Any thread. */

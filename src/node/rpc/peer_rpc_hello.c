@@ -1,10 +1,40 @@
 /* Which version is spoken on a line: hellos over streams (docs/protocol/versions.md). */
 #include "node/rpc/peer_rpc_state.h"
 
+/* We have TLS, and this line is not in it. The peer may have none, or somebody keeps the two from it. */
+static bool hello_is_first_kind(const struct peer_rpc_line *line) {
+    return line->peer_rpc->tls != NULL && line->is_open && stream_kind(line->stream) != CHANNEL_TLS;
+}
+
+/* On a line that the peer opened there is nothing of ours but answers, until we know what it speaks. */
 bool peer_rpc_hello_is_free(const struct peer_rpc_line *line) {
     const struct peer_rpc_config *config = &line->peer_rpc->config;
+    bool is_our_hello_out = hello_is_first_kind(line) && line->hello_number != 0;
     return config->dialects == NULL || line->is_settled ||
-           dialects_own(config->dialects)->lowest <= DIALECT_VERSION_FIRST;
+           (dialects_own(config->dialects)->lowest <= DIALECT_VERSION_FIRST && !is_our_hello_out);
+}
+
+bool peer_rpc_hello_is_for_us(const struct peer_rpc_line *line) {
+    bool is_awaited = hello_is_first_kind(line) && !line->is_settled && line->hello_number == 0;
+    return !is_awaited && !line->is_weak;
+}
+
+enum channel_kind peer_rpc_hello_channel(struct peer_rpc *peer_rpc, const struct peer *peer) {
+    if (peer_rpc->tls == NULL) {
+        return CHANNEL_FIRST;
+    }
+    struct dialects_known known = dialects_find(peer_rpc->config.dialects, peer);
+    return known.is_known && !dialect_has(&known.dialect, DIALECT_TLS) ? CHANNEL_FIRST : CHANNEL_TLS;
+}
+
+/* Both have TLS, and the hello, which nobody could change, came without it. */
+static bool hello_is_weak(struct peer_rpc_line *line, const struct dialect *dialect) {
+    struct peer_rpc *peer_rpc = line->peer_rpc;
+    line->is_weak = hello_is_first_kind(line) && dialect_has(dialect, DIALECT_TLS);
+    pthread_mutex_lock(&peer_rpc->lock);
+    peer_rpc->stat.weak_count += line->is_weak;
+    pthread_mutex_unlock(&peer_rpc->lock);
+    return line->is_weak;
 }
 
 void peer_rpc_hello_begin(struct peer_rpc_line *line) {
@@ -44,6 +74,7 @@ enum err peer_rpc_hello_take(struct peer_rpc_line *line, struct bytes question, 
         return err;
     }
     (void)hello_agree(line, dialects_hear(dialects, &line->peer, &dialect));
+    (void)hello_is_weak(line, &dialect);
     return buf_put(answer, dialect_write_hello(dialects_own(dialects), false, memory));
 }
 
@@ -64,6 +95,10 @@ bool peer_rpc_hello_settle(struct peer_rpc_line *line, enum err err, struct byte
                                      : dialects_hear_none(dialects, &line->peer);
     if (!hello_agree(line, version)) {
         peer_rpc_line_end(line, ERR_UNSUPPORTED);
+        return false;
+    }
+    if (err == ERR_OK && hello_is_weak(line, &dialect)) {
+        peer_rpc_line_retry(line, CHANNEL_TLS, ERR_CLOSED);
         return false;
     }
     return true;

@@ -152,6 +152,8 @@ static bool answer_question(struct peer_rpc_line *line, uint32_t number, uint8_t
         service < PEER_RPC_SERVICES_COUNT ? peer_rpc->services[service].handler : NULL;
     if (service == PEER_RPC_HELLO && config->dialects != NULL) {
         err = peer_rpc_hello_take(line, question, &peer_rpc->answer, &detail);
+    } else if (line->is_weak) {
+        err = err_set(&detail, ERR_UNSUPPORTED, "both nodes have TLS, and this stream is not in it");
     } else if (line->is_refused) {
         err = err_set(&detail, ERR_UNSUPPORTED, "there is no version of the protocol that both nodes speak");
     } else if (handler != NULL && config->serves != NULL &&
@@ -280,6 +282,10 @@ static void line_on_room(void *context, struct stream *stream) {
     peer_rpc_line_go_on(line, peer_rpc_now_us(line->peer_rpc));
 }
 
+static void line_count_kind(struct peer_rpc_line *line) {
+    line_count(line->peer_rpc, &line->peer_rpc->stat.first_count, stream_kind(line->stream) != CHANNEL_TLS);
+}
+
 static void on_open(void *context, struct stream *stream) {
     struct peer_rpc_line *line = context;
     line->is_open = true;
@@ -289,6 +295,7 @@ static void on_open(void *context, struct stream *stream) {
         peer_rpc_line_end(line, ERR_PERMISSION);
         return;
     }
+    line_count_kind(line);
     pump(line);
 }
 
@@ -301,6 +308,11 @@ static void line_on_closed(void *context, struct stream *stream, enum err err) {
     struct peer_rpc_line *line = context;
     (void)stream;
     line->stream = NULL;
+    if (!line->is_open && err == ERR_CLOSED && line->peer_rpc->tls != NULL && line->retries_count == 0) {
+        bool is_tls = stream_kind(stream) == CHANNEL_TLS;
+        peer_rpc_line_retry(line, is_tls ? CHANNEL_FIRST : CHANNEL_TLS, err);
+        return;
+    }
     peer_rpc_line_end(line, err == ERR_OK ? ERR_CLOSED : err);
 }
 
@@ -355,11 +367,47 @@ struct peer_rpc_line *peer_rpc_line_find(struct peer_rpc *peer_rpc, const struct
     for (struct peer_rpc_line *line = peer_rpc->lines; line != NULL; line = line->next) {
         bool is_his = peer_has_key(peer) ? memcmp(line->peer.key, peer->key, PEER_KEY_SIZE) == 0
                                          : address_equal(&line->peer.address, &peer->address);
-        if (is_his && !line->is_over && line->calls_count < PEER_RPC_CALLS_MAX) {
+        if (is_his && !line->is_over && peer_rpc_hello_is_for_us(line) &&
+            line->calls_count < PEER_RPC_CALLS_MAX) {
             return line;
         }
     }
     return NULL;
+}
+
+static enum err line_connect_stream(struct peer_rpc_line *line, enum channel_kind kind) {
+    struct peer_rpc *peer_rpc = line->peer_rpc;
+    struct stream_config config = {.loop = &peer_rpc->loop.uv,
+                                   .identity = peer_rpc->config.identity,
+                                   .tls = peer_rpc->tls,
+                                   .kind = kind};
+    return stream_connect(&config, &line->peer, &events, line, &line->stream);
+}
+
+void peer_rpc_line_retry(struct peer_rpc_line *line, enum channel_kind kind, enum err err) {
+    enum { RETRIES_MAX = 2 };
+    if (line->stream != NULL) {
+        stream_free(line->stream);
+        line->stream = NULL;
+    }
+    if (line->retries_count >= RETRIES_MAX || line->peer_rpc->is_ending) {
+        peer_rpc_line_end(line, err);
+        return;
+    }
+    line->retries_count++;
+    line->is_open = line->is_settled = line->is_weak = line->is_held_back = false;
+    buf_clear(&line->input);
+    struct buf before = line->output;
+    struct bytes questions = bytes_skip(buf_bytes(&before), line->hello_end);
+    buf_init(&line->output, OUTPUT_SIZE_END);
+    line->output_start = line->hello_end = 0;
+    peer_rpc_hello_begin(line);
+    buf_put(&line->output, questions);
+    buf_done(&before);
+    err = line->output.err != ERR_OK ? line->output.err : line_connect_stream(line, kind);
+    if (err != ERR_OK) {
+        peer_rpc_line_end(line, err);
+    }
 }
 
 enum err peer_rpc_line_connect(struct peer_rpc *peer_rpc, const struct peer *peer,
@@ -376,7 +424,7 @@ enum err peer_rpc_line_connect(struct peer_rpc *peer_rpc, const struct peer *pee
         peer_rpc->config.meet(peer_rpc->config.context, peer);
     }
     peer_rpc_hello_begin(line);
-    enum err err = stream_connect(&config, peer, &events, line, &line->stream);
+    enum err err = line_connect_stream(line, peer_rpc_hello_channel(peer_rpc, peer));
     if (err != ERR_OK) {
         peer_rpc_line_end(line, err);
         return err;
@@ -400,6 +448,7 @@ void peer_rpc_line_accept(void *context, struct stream *stream) {
     line->stream = stream;
     line->is_open = true;
     stream_own(stream, &events, line);
+    line_count_kind(line);
 }
 
 /* ---- questions ---- */

@@ -54,6 +54,8 @@ struct peer_rpc_line {
     bool is_held_back;     /* its input: by the rate, or by answers that the peer does not take */
     bool is_settled;       /* it is known what the peer speaks */
     bool is_refused;       /* nothing that we speak: it is told so, and the line ends */
+    bool is_weak;          /* not in TLS, although both could: hellos only, and it ends soon */
+    uint8_t retries_count; /* of the connection: in another way */
     uint32_t hello_number; /* of our hello that waits for its answer; 0: none */
     size_t hello_end;      /* in the output: what follows waits until it is settled */
     uint64_t used_at_us;
@@ -84,6 +86,7 @@ struct peer_rpc {
         peer_rpc_handler *_Atomic handler; /* NULL: none */
         void *context;                     /* is there before the handler */
     } services[PEER_RPC_SERVICES_COUNT];
+    struct tls_context *tls; /* the thread's; NULL: this node has no TLS */
     struct loop loop;
     struct loop_timer tick;
     uv_prepare_t prepare; /* stops the tick when nothing needs it */
@@ -112,8 +115,8 @@ uint64_t peer_rpc_now_us(const struct peer_rpc *peer_rpc);
 
 /*
  * peer_rpc_hello.c. A line to a peer was made: the first thing on it is our hello. The peer's came, and the
- * answer is to be appended. Our hello was answered; false: the line is no more. A question came before any
- * hello.
+ * answer is to be appended. Our hello was answered; false: the line is no more, or connects anew. A question
+ * came before any hello.
  */
 void peer_rpc_hello_begin(struct peer_rpc_line *line);
 enum err peer_rpc_hello_take(struct peer_rpc_line *line, struct bytes question, struct buf *answer,
@@ -124,7 +127,15 @@ void peer_rpc_hello_miss(struct peer_rpc_line *line);
 /* May what was queued go out? Else only our hello may. */
 bool peer_rpc_hello_is_free(const struct peer_rpc_line *line);
 
+/* May we ask over this line? Not if it is not in TLS and the peer has not said yet that it has none. */
+bool peer_rpc_hello_is_for_us(const struct peer_rpc_line *line);
+
+/* How to connect to the peer, as far as it is known what it speaks. A wrong guess costs a connection. */
+enum channel_kind peer_rpc_hello_channel(struct peer_rpc *peer_rpc, const struct peer *peer);
+
 /* peer_rpc_line.c */
+/* Connect anew, in this way: nothing but our hello has been said. The line ends with err if it was tried. */
+void peer_rpc_line_retry(struct peer_rpc_line *line, enum channel_kind kind, enum err err);
 bool peer_rpc_line_queue(struct peer_rpc_line *line, uint32_t number, enum peer_rpc_form form, uint8_t code,
                          struct bytes contents);
 void peer_rpc_line_blame(struct peer_rpc_line *line, const char *sentence); /* and end it */

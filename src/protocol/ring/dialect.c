@@ -21,6 +21,7 @@ const char *dialect_feature_name(unsigned feature) {
         [DIALECT_DELETIONS] = "deletions",
         [DIALECT_KEEPS_LATER] = "keeps-later",
         [DIALECT_SITES] = "sites",
+        [DIALECT_TLS] = "tls",
     };
     return feature < DIALECT_FEATURES_COUNT ? names[feature] : NULL;
 }
