@@ -1,9 +1,10 @@
 /*
- * What encryption costs between nodes: sealed datagrams against plain ones, encrypted streams against plain
- * TCP.
+ * What encryption costs between nodes: sealed datagrams against plain ones, and streams in TLS against those
+ * of programs up to 0.2 (net_streams.c).
  *
- * Both sides of everything run in this one thread, so a figure is what one core does for sender and receiver
- * together. The other side is sendto() and recv(), and send() and recv() of 64 KiB, on loopback.
+ * Both sides of datagrams and of plain TCP run in this one thread, so a figure is what one core does for
+ * sender and receiver together. The other side is sendto() and recv(), and send() and recv() of 64 KiB, on
+ * loopback.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,7 +15,7 @@
 #include "bench.h"
 #include "net/datagram.h"
 #include "net/socket_address.h"
-#include "net/stream.h"
+#include "net_streams.h"
 
 enum {
     ROUNDS_COUNT = 3,
@@ -23,7 +24,7 @@ enum {
     CHUNK_SIZE = 1 << 16,
     KEYS_COUNT = 2000
 };
-static const uint64_t PEER_RPC_SIZE = UINT64_C(200) << 20;
+static const uint64_t STREAM_SIZE = UINT64_C(200) << 20;
 
 static void must(bool is_well, const char *what) {
     if (!is_well) {
@@ -161,74 +162,6 @@ static double send_plain(size_t size) {
     return DATAGRAMS_COUNT / seconds;
 }
 
-struct peer_rpc {
-    struct stream *stream;
-    uint64_t sent_bytes;
-    uint64_t received_bytes;
-    double start_s;
-};
-
-static void pump(void *context, struct stream *stream) {
-    static const uint8_t chunk[CHUNK_SIZE];
-    struct peer_rpc *peer_rpc = context;
-    if (peer_rpc->sent_bytes == 0) {
-        peer_rpc->start_s = bench_now_s();
-    }
-    while (peer_rpc->sent_bytes < PEER_RPC_SIZE &&
-           stream_write(stream, bytes_of(chunk, sizeof chunk)) == ERR_OK) {
-        peer_rpc->sent_bytes += sizeof chunk;
-    }
-}
-
-static void on_data(void *context, struct stream *stream, struct bytes bytes) {
-    struct peer_rpc *peer_rpc = context;
-    (void)stream;
-    peer_rpc->received_bytes += bytes.size;
-}
-
-static void on_closed(void *context, struct stream *stream, enum err err) {
-    (void)context;
-    (void)stream;
-    (void)err;
-}
-
-static const struct stream_events events = {
-    .on_open = pump, .on_room = pump, .on_data = on_data, .on_closed = on_closed};
-
-static void on_stream(void *context, struct stream *stream) {
-    struct peer_rpc *peer_rpc = context;
-    peer_rpc->stream = stream;
-    stream_own(stream, &events, peer_rpc);
-}
-
-static double stream_encrypted(const struct identity *from, const struct identity *to) {
-    uv_loop_t loop;
-    struct peer_rpc peer_rpc = {0};
-    struct stream_server *server;
-    struct stream *stream;
-    must(uv_loop_init(&loop) == 0, "uv_loop_init");
-    struct stream_server_config config = {
-        .stream = {.loop = &loop, .identity = to},
-        .address = address_ipv4(127, 0, 0, 1, 0),
-        .on_stream = on_stream,
-        .context = &peer_rpc,
-    };
-    must(stream_server_new(&config, &server, NULL) == ERR_OK, "stream_server_new");
-    struct peer peer = {.address = stream_server_address(server)};
-    struct stream_config client = {.loop = &loop, .identity = from};
-    must(stream_connect(&client, &peer, &events, &peer_rpc, &stream) == ERR_OK, "stream_connect");
-    while (peer_rpc.received_bytes < PEER_RPC_SIZE) {
-        uv_run(&loop, UV_RUN_ONCE);
-    }
-    double seconds = bench_now_s() - peer_rpc.start_s;
-    stream_free(stream);
-    stream_free(peer_rpc.stream);
-    stream_server_free(server);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    uv_loop_close(&loop);
-    return (double)PEER_RPC_SIZE / 1e6 / seconds;
-}
-
 static double stream_plain(void) {
     static uint8_t chunk[CHUNK_SIZE];
     struct address address;
@@ -240,7 +173,7 @@ static double stream_plain(void) {
     int to = accept(listener, NULL, NULL);
     uint64_t received_bytes = 0;
     double start = bench_now_s();
-    while (received_bytes < PEER_RPC_SIZE) {
+    while (received_bytes < STREAM_SIZE) {
         ssize_t sent = send(from, chunk, sizeof chunk, MSG_DONTWAIT);
         must(sent > 0 || errno == EAGAIN, "send");
         ssize_t got = recv(to, chunk, sizeof chunk, MSG_DONTWAIT);
@@ -250,7 +183,7 @@ static double stream_plain(void) {
     close(listener);
     close(from);
     close(to);
-    return (double)PEER_RPC_SIZE / 1e6 / seconds;
+    return (double)STREAM_SIZE / 1e6 / seconds;
 }
 
 static void compare_datagrams(const struct identity *a, const struct identity *b, size_t size) {
@@ -278,13 +211,11 @@ int main(void) {
     bench_row("keys with a stranger (X25519)", exchange_keys(&a), "/s", 0);
     compare_datagrams(&a, &b, 64);
     compare_datagrams(&a, &b, DATAGRAM_PAYLOAD_SIZE_MAX);
-    double encrypted = 0;
     double plain = 0;
     for (size_t i = 0; i < ROUNDS_COUNT; i++) {
-        encrypted = best(encrypted, stream_encrypted(&a, &b));
         plain = best(plain, stream_plain());
     }
-    bench_row("plain TCP", plain, "MB/s", 0);
-    bench_row("encrypted stream", encrypted, "MB/s", encrypted / plain);
+    bench_row("plain TCP, one thread", plain, "MB/s", 0);
+    net_streams_compare(&a, &b);
     return 0;
 }
