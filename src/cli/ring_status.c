@@ -184,6 +184,10 @@ static void print_ring(struct buf *out, const struct node_file *node, const json
     }
     const char *address = ask_text(ring, "address");
     buf_put_format(out, "node      %s%s%s\n", address, address[0] != '\0' ? ", " : "", ask_text(ring, "key"));
+    const char *listening = ask_text(ring, "listening");
+    if (strcmp(listening, address) != 0) {
+        buf_put_format(out, "listens   at %s\n", listening);
+    }
     buf_put_format(out, "state     %s\n", ask_text(ring, "text"));
     if (json_is_array(vnodes_of(ring))) {
         buf_put_format(out, "size      about %.0f virtual nodes, %.0f known, %s\n",

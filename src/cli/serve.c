@@ -45,6 +45,9 @@ static int read_settings(struct cli *cli, const struct serve_options *options, c
     if (options->address != NULL) {
         settings->http_address = bytes_of_string(options->address);
     }
+    if (options->public != NULL) {
+        settings->node_public = bytes_of_string(options->public);
+    }
     replace_if(&settings->http_port, options->http, options->http != NOT_GIVEN);
     replace_if(&settings->ring_port, options->port, options->port != NOT_GIVEN);
     replace_if(&settings->ring_capacity, options->capacity, options->capacity > 0);
@@ -138,6 +141,16 @@ static bool parse_listen(struct bytes text, struct address *ret_address) {
     return true;
 }
 
+/* Where other nodes reach this one. Without a port it is the one that the node listens at, if that is known.
+ */
+static int read_public(const struct cli *cli, struct bytes text, uint64_t port, struct address *ret_address) {
+    if (!address_parse(text, (uint16_t)port, ret_address) || !address_is_possible(ret_address)) {
+        return cli_fail(cli, "\"%.*s\" is not an IP address%s at which other nodes could reach this one",
+                        BYTES_ARG(text), port == 0 ? " with a port" : "");
+    }
+    return CLI_DONE;
+}
+
 /* Where it listens, if at all. */
 static int read_proxy(const struct cli *cli, const struct serve_options *options,
                       const struct settings *settings, struct node_config *config) {
@@ -204,10 +217,14 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
         .context = cli,
         .clock = cli->clock,
     };
+    struct bytes public = settings->node_public;
     struct bytes ring = settings->ring_address.size > 0 ? settings->ring_address : settings->http_address;
     int status = read_address(cli, settings->http_address, settings->http_port, &config.http);
     if (status == CLI_DONE) {
         status = read_address(cli, ring, settings->ring_port, &config.ring);
+    }
+    if (status == CLI_DONE && public.size > 0) {
+        status = read_public(cli, public, settings->ring_port, &config.ring_public);
     }
     if (status == CLI_DONE) {
         status = read_proxy(cli, options, settings, &config);
@@ -332,6 +349,9 @@ static const struct option serve_options[] = {
     OPTION(TEXT, struct serve_options, data, "data", "DIR", DATA_HELP),
     OPTION(TEXT, struct serve_options, address, "address", "IP",
            "the address to listen at (127.0.0.1); 0.0.0.0 or :: for all"),
+    OPTION(
+        TEXT, struct serve_options, public, "public", "IP[:PORT]",
+        "the address at which other nodes reach this one, if a router or a cloud passes it on to --address"),
     OPTION(NUMBER, struct serve_options, http, "http", "PORT",
            "the HTTP port (8080); 0 chooses a free one and prints it", .max = UINT16_MAX),
     OPTION(TEXT, struct serve_options, join, "join", "HOST[:PORT]",

@@ -10,6 +10,7 @@ enum { SERVE_PORT_NOT_GIVEN = UINT16_MAX + 1, SERVE_KEEP_NOT_GIVEN = 255 }; /* a
 struct serve_options {
     const char *data;
     const char *address;
+    const char *public;
     uint64_t http; /* SERVE_PORT_NOT_GIVEN */
     const char *config;
     bool allow_private;

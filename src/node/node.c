@@ -207,6 +207,7 @@ static enum err start_ring(struct node *node, struct err_detail *detail) {
     struct transport_config transport = {
         .directory = config->directory,
         .address = config->ring,
+        .public = config->ring_public,
         .join = config->ring_join,
         .token = config->ring_token,
         .vnodes_count = (uint8_t)config->settings->ring_capacity,

@@ -32,7 +32,8 @@ struct node_config {
     struct instance *instance;       /* outlives the node */
     const struct settings *settings; /* outlive the node; addresses and limits as below instead */
     struct address http;             /* port 0: any that is free */
-    struct address ring;             /* as others reach it (node/transport/transport.h, as the next two) */
+    struct address ring;             /* for other nodes (node/transport/transport.h, as the next three) */
+    struct address ring_public;      /* zeros: the same */
     const char *ring_join;           /* HOST[:PORT] of somebody in it */
     const char *ring_token;
     const char *program;                     /* (none) its version, which other nodes are told */

@@ -234,7 +234,8 @@ enum err ring_services_make_peer_rpc(struct ring_services *ring_services, struct
     struct peer_rpc_config config = {
         .identity = transport_identity(ring_services->transport),
         .clock = ring_services->config.clock,
-        .address = ring_services->self.address,
+        .address = transport_listening(ring_services->transport),
+        .public = ring_services->self.address,
         .held = transport_held(ring_services->transport),
         .upload_rate = settings->ring_upload,
         .download_rate = settings->ring_download,

@@ -78,6 +78,7 @@ static const struct config_key settings_keys[] = {
     SETTING("proxy.archive", SWITCH, proxy_archive, "no"),
     SETTING("node.confine", CHOICE, node_confine, "yes", .choices = settings_confines),
     SETTING("node.disk", SIZE, node_disk, "0", .max = UINT64_C(1) << 60),
+    SETTING("node.public", TEXT, node_public, NULL),
     SETTING("node.parsers", NUMBER, node_parsers, "32", .max = SETTINGS_PARSERS_MAX),
     SETTING("node.parse_short", SWITCH, node_parse_short, "yes"),
     SETTING("archive.title", TEXT, archive_title, "mnemon"),

@@ -18,6 +18,7 @@ struct settings {
     struct bytes http_address;
     uint64_t http_port;
     struct bytes ring_address;
+    struct bytes node_public;
     uint64_t ring_port;
     uint64_t ring_capacity;
     uint64_t ring_first_place;

@@ -431,7 +431,7 @@ enum err peer_rpc_new(const struct peer_rpc_config *config, struct peer_rpc **re
         peer_rpc_free(peer_rpc);
         return err;
     }
-    peer_rpc->address = stream_server_address(peer_rpc->server);
+    peer_rpc->address = config->public.port > 0 ? config->public : stream_server_address(peer_rpc->server);
     *ret_peer_rpc = peer_rpc;
     return ERR_OK;
 }

@@ -90,6 +90,7 @@ struct peer_rpc_config {
     const struct identity *identity; /* borrowed */
     const struct clock *clock;       /* (clock_system) */
     struct address address;          /* to listen at, TCP */
+    struct address public;           /* (the same) as others reach it */
     const int *held;                 /* (none) a socket bound there already (net/held_port.h), borrowed */
     uint64_t upload_rate;            /* (any) bytes a second, all streams together */
     uint64_t download_rate;          /* (any) */
@@ -171,7 +172,7 @@ enum err peer_rpc_begin_read(struct peer_rpc *peer_rpc, const struct peer *from,
 
 void peer_rpc_stat(struct peer_rpc *peer_rpc, struct ring_view_rpc *ret_stat);
 
-/* The address it listens at. */
+/* The address at which others reach it. */
 struct address peer_rpc_address(const struct peer_rpc *peer_rpc);
 
 /* Usual time of answer of that peer in microseconds; 0: not known. */

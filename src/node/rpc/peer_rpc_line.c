@@ -304,9 +304,9 @@ static void on_finish(void *context, struct stream *stream) {
     stream_finish(stream); /* the peer has nothing more to say, so neither have we */
 }
 
+/* Who does not know what we speak goes away without a word. */
 static void line_on_closed(void *context, struct stream *stream, enum err err) {
     struct peer_rpc_line *line = context;
-    (void)stream;
     line->stream = NULL;
     if (!line->is_open && err == ERR_CLOSED && line->peer_rpc->tls != NULL && line->retries_count == 0) {
         bool is_tls = stream_kind(stream) == CHANNEL_TLS;
@@ -412,7 +412,6 @@ void peer_rpc_line_retry(struct peer_rpc_line *line, enum channel_kind kind, enu
 
 enum err peer_rpc_line_connect(struct peer_rpc *peer_rpc, const struct peer *peer,
                                struct peer_rpc_line **ret_line) {
-    struct stream_config config = {.loop = &peer_rpc->loop.uv, .identity = peer_rpc->config.identity};
     if (!line_make_room(peer_rpc)) {
         return ERR_BUSY;
     }

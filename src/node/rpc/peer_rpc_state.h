@@ -81,7 +81,7 @@ struct peer_rpc_habit {
 
 struct peer_rpc {
     struct peer_rpc_config config;
-    struct address address; /* that it listens at */
+    struct address address; /* as others reach it */
     struct {
         peer_rpc_handler *_Atomic handler; /* NULL: none */
         void *context;                     /* is there before the handler */

@@ -347,10 +347,14 @@ void transport_free(struct transport *transport) {
 
 /* ---- the loop ---- */
 
+static bool has_ip(const struct address *address) {
+    static const uint8_t none[16];
+    return memcmp(address->ip, none, sizeof none) != 0;
+}
+
 static bool is_wildcard(const struct address *address) {
-    static const uint8_t any[16];
-    return memcmp(address->ip, any, sizeof any) == 0 ||
-           (address_is_ipv4(address) && memcmp(address->ip + 12, any, 4) == 0);
+    static const uint8_t any[4];
+    return !has_ip(address) || (address_is_ipv4(address) && memcmp(address->ip + 12, any, 4) == 0);
 }
 
 /* The address that the system would send from: no packet leaves. */
@@ -379,7 +383,7 @@ static enum err bind_any_port(struct transport *transport, struct datagram_confi
                               struct err_detail *detail) {
     enum err err = ERR_BUSY;
     for (int tries = 0; err == ERR_BUSY && tries < PORT_TRIES_MAX; tries++) {
-        struct address address = transport->self.address;
+        struct address address = transport->listening;
         held_port_done(&transport->held);
         err = held_port_take(&address, &transport->held, detail);
         if (err == ERR_OK) {
@@ -396,6 +400,24 @@ static enum err bind_port(struct transport *transport, struct datagram_config *c
                                      : datagram_new(config, &transport->datagram, detail);
 }
 
+/* Where it listens, and where others reach it: two things behind a router or in a cloud. */
+static enum err find_addresses(struct transport *transport, struct err_detail *detail) {
+    const struct transport_config *config = &transport->config;
+    struct address *own = &transport->self.address;
+    transport->listening = config->address;
+    if (has_ip(&config->public)) {
+        *own = config->public;
+        return ERR_OK;
+    }
+    *own = config->address;
+    if (is_wildcard(own) && !find_own_address(own)) {
+        return err_set(detail, ERR_UNREACHABLE,
+                       "at which address do others reach this node? name it with --public");
+    }
+    own->port = 0; /* the one that is bound */
+    return ERR_OK;
+}
+
 static enum err open_socket(struct transport *transport, struct err_detail *detail) {
     struct datagram_config config = {
         .loop = &transport->loop.uv,
@@ -407,18 +429,15 @@ static enum err open_socket(struct transport *transport, struct err_detail *deta
         .on_noise = transport_on_noise,
         .context = transport,
     };
-    struct peer *self = &transport->self;
-    self->address = config.address;
-    memcpy(self->key, transport->identity.key, PEER_KEY_SIZE);
-    if (is_wildcard(&self->address) && !find_own_address(&self->address)) {
-        return err_set(detail, ERR_UNREACHABLE,
-                       "at which address do others reach this node? name it with --address");
-    }
-    enum err err = bind_port(transport, &config, detail);
+    memcpy(transport->self.key, transport->identity.key, PEER_KEY_SIZE);
+    enum err err = find_addresses(transport, detail);
+    err = err == ERR_OK ? bind_port(transport, &config, detail) : err;
     if (err != ERR_OK) {
         return err;
     }
-    self->address.port = datagram_address(transport->datagram).port;
+    struct peer *self = &transport->self;
+    transport->listening.port = datagram_address(transport->datagram).port;
+    self->address.port = self->address.port > 0 ? self->address.port : transport->listening.port;
     pthread_mutex_lock(&transport->lock);
     transport->address = self->address;
     pthread_mutex_unlock(&transport->lock);
@@ -669,6 +688,10 @@ bool transport_address(struct transport *transport, struct address *ret_address)
     *ret_address = transport->address;
     pthread_mutex_unlock(&transport->lock);
     return is_running;
+}
+
+struct address transport_listening(const struct transport *transport) {
+    return transport->listening;
 }
 
 const int *transport_held(const struct transport *transport) {

@@ -36,13 +36,14 @@ enum { TRANSPORT_PORT = 7070, TRANSPORT_VNODES_MAX = RING_LIST_MAX + 1, TRANSPOR
 
 /* 0 or NULL stands for the default in parentheses. Texts outlive it. */
 struct transport_config {
-    const char *directory; /* of the data */
-    struct address
-        address;          /* as others reach it; the wildcard: the one of the route to others; port 0: any */
-    const char *join;     /* HOST[:PORT]; (nobody) */
-    const char *token;    /* of "mnemon ring invite"; (none) */
-    uint8_t vnodes_count; /* (1) */
-    uint8_t first_vnode;  /* index; RING_VIRTUAL_MAX: the first that no other node behind our address has */
+    const char *directory;  /* of the data */
+    struct address address; /* to listen at; the wildcard: everywhere; port 0: any */
+    struct address public;  /* as others reach it, port 0: the same; (address; if that is the wildcard, the
+                               one of the route to others) */
+    const char *join;       /* HOST[:PORT]; (nobody) */
+    const char *token;      /* of "mnemon ring invite"; (none) */
+    uint8_t vnodes_count;   /* (1) */
+    uint8_t first_vnode;    /* index; RING_VIRTUAL_MAX: the first that no other node behind our address has */
     const char *nameservers;   /* (those of the system) */
     struct dialects *dialects; /* (no node is told or asked what it speaks) outlives it */
     const struct clock *clock;
@@ -99,8 +100,11 @@ struct sheet;
 void transport_view(struct transport *transport, struct arena *arena, struct ring_view *view);
 void transport_show(struct transport *transport, struct sheet *sheet);
 
-/* The address its socket is bound to, once started. False: there is none. */
+/* The address at which others reach it, once started. False: there is none. */
 bool transport_address(struct transport *transport, struct address *ret_address);
+
+/* Where streams are to be listened for: at the same address as datagrams. */
+struct address transport_listening(const struct transport *transport);
 
 /* If any port would do: the socket that holds its twin for streams (net/held_port.h), until
  * transport_stop(). NULL: the port was named, and nothing is held. */

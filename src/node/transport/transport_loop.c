@@ -168,6 +168,7 @@ static const uint64_t TRY_US = 1000000;          /* to ask a contact that is sil
 static const uint64_t TRY_US_MAX = 30 * 1000000; /* with back-off */
 static const uint64_t SILENT_US = 5 * 1000000;   /* before people are told */
 static const uint64_t FOUND_US = 30 * 1000000;   /* a founder that gets no answer begins alone */
+static const uint64_t LONG_US = 12 * 1000000;    /* joins take 2 or 3 s */
 static const uint64_t GREET_US = 60 * 1000000;   /* to one neighbour: has it a newer charter? */
 static const uint64_t HEAL_US = 30 * 1000000;    /* parts of a ring look for each other: 0.3 kbit/s */
 static const uint64_t COPY_US = 1000000;
@@ -257,6 +258,19 @@ static void loop_begin(struct transport *transport) {
     if (is_founder(transport) && transport->remembered_count == 0 && transport->contact.host[0] == '\0') {
         transport_join(transport, NULL, 0);
     }
+}
+
+/* Somebody has answered, and still nobody takes us in: members ask a newcomer at the address that it names.
+ */
+static void tell_long_join(struct transport *transport) {
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    if (transport->is_long_told || !transport->contact.has_spoken ||
+        transport_now_us(transport) - transport->joined_at_us < LONG_US) {
+        return;
+    }
+    transport->is_long_told = true;
+    transport_complain(transport, "not taken in yet; other nodes must reach this one at %s (--public)",
+                       address_format(&transport->self.address, address));
 }
 
 /* Whom we know: the contact, those of last time. */
@@ -669,6 +683,7 @@ void transport_on_tick(void *context) {
         try_contact(transport);
     }
     if (transport->state == TRANSPORT_JOINING && transport->ring != NULL && now >= transport->join_at_us) {
+        tell_long_join(transport);
         try_to_join(transport);
     }
     if (transport->state == TRANSPORT_MEMBER && now >= transport->greet_at_us) {

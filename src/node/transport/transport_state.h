@@ -147,6 +147,7 @@ struct transport {
     struct peer remembered[RING_FILES_PEERS_MAX];
     size_t remembered_count;
     uint64_t joined_at_us; /* when we began to join */
+    bool is_long_told;     /* that it takes long */
     uint64_t join_at_us;   /* next try */
     uint64_t greet_at_us;  /* next look for a newer charter */
     uint64_t copy_at_us;
@@ -170,6 +171,7 @@ struct transport {
     struct buf text;                        /* lock: the copy, as JSON */
     struct transport_shown shown;           /* lock: likewise, for pages */
     struct address address;                 /* lock */
+    struct address listening;               /* before the loop runs; then it stays */
     struct transport_post from_disk;        /* lock */
     struct transport_post to_disk;          /* lock */
     struct transport_later later_to_disk;   /* lock */

@@ -316,6 +316,7 @@ void transport_copy(struct transport *transport) {
     json_text(json, "key", identity_key_format(transport->identity.key, key));
     bool is_bound = transport->datagram != NULL;
     json_text(json, "address", is_bound ? address_format(&transport->self.address, address) : NULL);
+    json_text(json, "listening", is_bound ? address_format(&transport->listening, address) : NULL);
     ring_json_put_charter(transport->has_charter ? &transport->charter : NULL, json);
     if (transport->ring != NULL) {
         put_ring(transport, json);
