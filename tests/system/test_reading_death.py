@@ -1,4 +1,5 @@
 """Pages are read on through a node while the holder that it would have asked first has just died."""
+import itertools
 import re
 import signal
 import time
@@ -13,7 +14,7 @@ from test_together_refill import RECORD, keeping
 
 COUNT = 200
 NODES = 5
-SLOW_S = 0.55  # a lookup that asks a dead node took 0.6 s and more
+SLOW_S = 0.3  # a lookup that asks a dead node took 0.6 s and more
 
 
 def write(path):
@@ -60,17 +61,25 @@ def test_a_dead_holder_delays_no_reader_for_long(nodes, tmp_path):
         waited = each.run("ring", "wait", "--whole", "--quiet", "--timeout", "60s")
         assert waited.returncode == 0, waited.stderr
         check_metrics(each)
-    by_share = sorted(nodes, key=lambda each: sum(vnode["share"] for vnode in each.status()["vnodes"]))
-    reader, dead = by_share[0], by_share[-1]
-    for number in range(0, COUNT, 2):
-        read(reader, number)  # it knows how long the others take
+    owners = {number: nodes[0].owner(f"http://example.org/p{number}", 3) for number in range(COUNT)}
+
+    def of_others(reader, dead):
+        """Pages that the reader does not hold and would ask the other one for first."""
+        return [number for number, holders in owners.items() if holders[0] == dead.place and reader.place not in holders]
+
+    reader, dead = max(itertools.permutations(nodes, 2), key=lambda pair: len(of_others(*pair)))
+    asked = of_others(reader, dead)
+    before = sorted(read(reader, number) for number in set(range(COUNT)) - set(asked))  # it knows how long the others take
+    busy_s = before[len(before) * 95 // 100]
     dead.process.send_signal(signal.SIGSTOP)
     try:
-        slowest = sorted(read(reader, number) for number in range(1, COUNT, 2))[-3:]
+        took = sorted(read(reader, number) for number in asked)
     finally:
         dead.process.send_signal(signal.SIGCONT)
-    print("slowest of 100 reads:", ", ".join(f"{1000 * each:.0f} ms" for each in slowest))
-    assert slowest[-2] < SLOW_S, slowest
+    print(f"{len(asked)} reads of which the first holder was dead:", ", ".join(f"{1000 * each:.0f} ms" for each in took[-3:]),
+          f"({1000 * busy_s:.0f} ms before)")
+    assert len(asked) > 10
+    assert took[-1 - len(took) // 100] < SLOW_S + busy_s, took[-3:]  # a busy machine is not the node's fault
 
 
 def answer(node, number):

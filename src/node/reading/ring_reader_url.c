@@ -10,7 +10,7 @@
 /* ---- the crowd, if the holders are busy, silent or slow ---- */
 
 enum { CROWD_MS = 700 };
-static const uint64_t PATIENCE_US_MIN = 100000;
+static const uint64_t PATIENCE_US_MIN = 50000; /* lookup, list and capture may each wait for a dead holder */
 
 bool ring_reader_has_crowd(const struct ring_reader *backend) {
     return backend->config.obtain != NULL;

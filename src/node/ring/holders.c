@@ -16,7 +16,7 @@ enum {
     ROUNDS_SITES_MAX = 32 /* likewise, and of the same site */
 };
 static const uint64_t CACHE_US = 5 * 1000000;
-static const uint64_t SOON_US_MIN = 100000; /* a lookup on a machine that has much to do */
+static const uint64_t SOON_US_MIN = 50000; /* a lookup on a machine that has much to do */
 static const uint64_t LATE_US = 500000;
 
 /* The arc that an answer holds for, and how long. Kept apart from the answer, so that looking through them
