@@ -15,7 +15,9 @@
 #include "sim/world/sim.h"
 
 enum { MESSAGE_SIZE = 64, ROUNDS_COUNT = 3, IDLE_NODES_COUNT = 100000, WINDOW_COUNT = 64 };
-static const uint64_t EVENTS_COUNT = 4000000;
+static const uint64_t EVENTS_COUNT = 4000000; /* about as many */
+static const uint64_t LATENCY_US = 50000;
+static const uint64_t JITTER_US = 20000;
 static const uint64_t DATAGRAMS_COUNT = 200000;
 
 struct pinger {
@@ -73,12 +75,11 @@ static void must(bool is_well, const char *what) {
     }
 }
 
-static struct sim *make_sim(const struct program *program, const uint32_t *nodes_count, uint64_t events_max) {
+static struct sim *make_sim(const struct program *program, uint32_t *nodes_count) {
     struct sim *sim = sim_new(&(struct sim_config){
         .seed = 1,
         .nodes_max = *nodes_count,
-        .events_max = events_max,
-        .network = {.latency_us = 50000, .jitter_us = 20000},
+        .network = {.latency_us = LATENCY_US, .jitter_us = JITTER_US},
     });
     must(sim != NULL, "sim_new");
     for (uint32_t i = 0; i < *nodes_count; i++) {
@@ -91,10 +92,11 @@ static struct sim *make_sim(const struct program *program, const uint32_t *nodes
 
 /* Events per second. */
 static double run_sim(uint32_t nodes_count) {
-    struct sim *sim = make_sim(&pinger_program, &nodes_count, EVENTS_COUNT);
+    struct sim *sim = make_sim(&pinger_program, &nodes_count);
+    uint64_t turns_count = EVENTS_COUNT / nodes_count;
     double start_s = bench_now_s();
-    must(sim_run_until(sim, UINT64_MAX - 1) == ERR_LIMIT, "sim_run_until");
-    double rate = (double)EVENTS_COUNT / (bench_now_s() - start_s);
+    must(sim_run_until(sim, turns_count * (LATENCY_US + JITTER_US / 2)) == ERR_OK, "sim_run_until");
+    double rate = (double)sim_counters(sim)->events_count / (bench_now_s() - start_s);
     sim_free(sim);
     return rate;
 }
@@ -135,7 +137,7 @@ static double run_loopback(void) {
 static double measure_idle_node(void) {
     uint32_t nodes_count = IDLE_NODES_COUNT;
     struct mallinfo2 before = mallinfo2();
-    struct sim *sim = make_sim(&idler_program, &nodes_count, 0);
+    struct sim *sim = make_sim(&idler_program, &nodes_count);
     must(sim_run_until(sim, 3 * SIM_SECOND_US) == ERR_OK, "sim_run_until");
     struct mallinfo2 after = mallinfo2();
     sim_free(sim);

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from releases import previous_program
-from ringnodes import Node, await_agreement, end, found, program, wait_for
+from ringnodes import Node, await_agreement, await_same_owners, end, found, program, wait_for
 from test_together import Origin, await_copies, copies, crawl
 
 # At another size, as "8 nodes, 300 pages a host": MNEMON_UPGRADE=8,300 (make test-upgrade)
@@ -154,3 +154,22 @@ def test_a_ring_is_upgraded_node_by_node_while_it_crawls_and_is_read_from(node, 
         wait_for(lambda: all(n.get("protocol_spoken") == 2 for n in each.status()["nodes"]),
                  lambda: str(each.status()["nodes"]))
     print(f"{NODES} nodes, {readers.read_count} reads")
+
+
+def test_nodes_of_both_releases_crawl_together_and_agree_who_has_what(node, web, mnemon):
+    previous, now = previous_program(), program(mnemon)
+    nodes = [node(2 + number).install(previous if number in (1, 2) else now) for number in range(5)]
+    for each in nodes:
+        each.directory.mkdir()
+        (each.directory / "mnemon.conf").write_text(SETTINGS)
+    found(nodes[0], "--open", "--replicas", str(REPLICAS))
+    nodes[0].start()
+    for each in nodes[1:]:
+        each.start("--join", nodes[0].place)
+
+    await_agreement(nodes)
+    stored, _ = web
+    await_same_owners(nodes, sorted(stored.urls())[:20])
+    crawl(nodes, stored, "--delay", "0")
+    await_copies(nodes, stored, REPLICAS)
+    assert blames(nodes) == []
