@@ -288,7 +288,7 @@ static void put_connection(const struct proxy_exchange *exchange, struct buf *ou
     }
 }
 
-/* Where nobody can say where the answer ends, the browser gets none. */
+/* If nobody can say where the answer ends, the browser gets none. */
 static void proxy_relay_begin(struct proxy_connection *connection) {
     struct proxy_exchange *exchange = &connection->exchange;
     const struct http_head *head = &exchange->origin.head;

@@ -7,7 +7,6 @@
  * time in which the past has faded. What it states is little: means of 1, and minima down to 0.2 if nodes
  * stay for a fiftieth of the time that they are away.
  */
-#include <stdlib.h>
 
 #include "sim/experiments/crowd_churn.h"
 #include "sim/experiments/experiment.h"
