@@ -1,6 +1,7 @@
 """`mnemon status`: what a running node does, and what is said where none runs."""
 import json
 import os
+import pathlib
 import re
 
 from test_desk import Node, page, start, web  # noqa: F401 (fixtures)
@@ -24,6 +25,23 @@ def test_a_running_node_is_asked(mnemon, start, web):  # noqa: F811
     assert "Nothing is held up." in told.stdout or "What is slow, and why:" in told.stdout
     data = json.loads(status(mnemon, node.directory, "--json").stdout)
     assert data["version"] == 1 and data["crawl"]["documents"] >= 2
+
+
+def test_what_it_says_of_its_process_is_true(mnemon, start):  # noqa: F811
+    node = start()
+    place = pathlib.Path(f"/proc/{node.process.pid}")
+
+    def is_true():
+        """Both are taken at one moment: a connection more or less is no lie."""
+        process = node.ask("/api/v1/status").json["process"]
+        pages = int((place / "statm").read_text().split()[1])
+        threads, descriptors = (len(list((place / name).iterdir())) for name in ("task", "fd"))
+        return (process["threads"] == threads and abs(process["descriptors"] - descriptors) <= 2
+                and abs(process["memory_bytes"] - pages * os.sysconf("SC_PAGE_SIZE")) < 16 << 20)  # fmt: skip
+
+    wait_for(is_true, lambda: node.ask("/api/v1/status").json["process"])
+    names = {(task / "comm").read_text().strip() for task in (place / "task").iterdir()}
+    assert {"mnemon", "http", "http-door", "crawl-loop", "committer"} <= names
 
 
 def test_it_says_what_is_slow_and_why(mnemon, start, web):  # noqa: F811
