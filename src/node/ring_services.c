@@ -466,6 +466,7 @@ static enum err begin_reading(struct ring_services *ring_services, uint8_t mappi
     struct ring_reader_service_config service = {
         .instance = ring_services->config.instance,
         .peer_rpc = ring_services->peer_rpc,
+        .dialects = ring_services->config.dialects,
         .mapping = mapping,
         .is_current = is_current,
         .context = ring_services,

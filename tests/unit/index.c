@@ -113,44 +113,6 @@ static struct capture revisit_of(const char *surt, int64_t time_us, uint8_t star
     return capture;
 }
 
-static struct capture witness_of(int64_t second, uint64_t offset, uint8_t digest, uint16_t signer) {
-    enum { VISIT_S = 100 };
-    struct capture capture = capture_of("a", second * 1000000, offset);
-    capture.flags = CAPTURE_WITNESS;
-    capture.visit_s = VISIT_S;
-    capture.signer = signer;
-    memset(capture.digest, digest, KEY_DIGEST_SIZE);
-    return capture;
-}
-
-static void one_capture_stands_for_witnesses_that_got_the_same(void **state) {
-    struct fixture *fixture = *state;
-    struct capture captures[] = {
-        witness_of(101, 1, 7, 1), witness_of(102, 2, 8, 2), /* got something else */
-        witness_of(103, 3, 7, 3), witness_of(104, 4, 7, 4), /* the same as the first */
-        witness_of(105, 5, 7, 1),                           /* the first once more */
-        witness_of(106, 6, 7, 5), witness_of(107, 7, 7, 6),
-        witness_of(205, 8, 7, 1), witness_of(206, 9, 7, 2),
-    };
-    captures[5].status = 404;  /* another answer */
-    captures[6].flags = 0;     /* not in a visit of several */
-    captures[7].visit_s = 200; /* the next visit */
-    captures[8].visit_s = 200;
-    char out[1000];
-    for (size_t i = 0; i < sizeof captures / sizeof *captures; i++) {
-        index_batch_put_capture(fixture->batch, &captures[i]);
-    }
-    commit(fixture);
-    assert_string_equal(told(walk(fixture, BYTES(""), BYTES(""), false), out),
-                        "a@1 a@2 a@3 a@4 a@5 a@6 a@7 a@8 a@9");
-    struct index_cursor *cursor = walk(fixture, BYTES(""), BYTES(""), false);
-    index_cursor_hide_witnesses(cursor);
-    assert_string_equal(told(cursor, out), "a@1 a@2 a@6 a@7 a@8");
-    cursor = walk(fixture, BYTES(""), BYTES(""), true);
-    index_cursor_hide_witnesses(cursor);
-    assert_string_equal(told(cursor, out), "a@8 a@7 a@6 a@2 a@1");
-}
-
 static void completes_the_digests_of_revisits_from_their_blocks(void **state) {
     struct fixture *fixture = *state;
     /* Many of one block, one of another with an overflow block beside it, one whose block is gone. */
@@ -840,7 +802,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(returns_every_field_of_a_capture),
         TEST(completes_the_digests_of_revisits_from_their_blocks),
-        TEST(one_capture_stands_for_witnesses_that_got_the_same),
         TEST(returns_the_url_as_it_was_fetched),
         TEST(holds_the_longest_surt_and_url),
         TEST(knows_what_it_cannot_hold),

@@ -42,6 +42,7 @@
 #include "store/backend/backend.h"
 
 struct crowd_reader;
+struct dialects;
 struct offers;
 struct scratch_budget;
 
@@ -106,6 +107,7 @@ struct ring_reader_service;
 struct ring_reader_service_config {
     struct instance *instance;
     struct peer_rpc *peer_rpc;
+    struct dialects *dialects; /* what others understand; NULL: what programs up to 0.2 do */
     uint8_t mapping;
     bool (*is_current)(void *context, const uint8_t position[RINGKEY_POSITION_SIZE]); /* as above */
     void *context;

@@ -6,6 +6,7 @@
 #include "node/reading/ring_reader.h"
 #include "node/reading/ring_reader_scope.h"
 #include "node/reading/ring_reader_state.h"
+#include "node/versions/dialects.h"
 #include "store/instance/merge.h"
 #include "store/remote/backend_page.h"
 
@@ -43,9 +44,8 @@ static enum err service_answer(void *context, const struct peer *from, struct by
         service->session = instance_session_new(service->config.instance);
         err = service->session == NULL ? ERR_MEMORY : ERR_OK;
     }
-    if (err == ERR_OK) {
-        instance_session_hide_witnesses(service->session, true);
-    }
+    struct dialects *dialects = service->config.dialects;
+    walk.tells_witnesses = dialects != NULL && dialects_has(dialects, from, DIALECT_WITNESSES);
     bool sure = err == ERR_OK && is_sure(service, &walk);
     if (err == ERR_OK) {
         err = merge_open(service->session, walk.from, walk.to, walk.in_reverse, &merge, detail);

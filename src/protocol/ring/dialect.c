@@ -22,6 +22,7 @@ const char *dialect_feature_name(unsigned feature) {
         [DIALECT_KEEPS_LATER] = "keeps-later",
         [DIALECT_SITES] = "sites",
         [DIALECT_TLS] = "tls",
+        [DIALECT_WITNESSES] = "witnesses",
     };
     return feature < DIALECT_FEATURES_COUNT ? names[feature] : NULL;
 }

@@ -39,8 +39,9 @@ enum dialect_feature {
     DIALECT_DELETIONS,   /* decrees of kind 3 */
     DIALECT_KEEPS_LATER, /* passes on what it cannot read: signatures, decrees and charters of later programs
                           */
-    DIALECT_SITES, /* chooses holders so that not all copies are at one site, if all members have this */
-    DIALECT_TLS,   /* streams in TLS (net/tls.h); what is encrypted otherwise carries hellos only */
+    DIALECT_SITES,     /* chooses holders so that not all copies are at one site, if all members have this */
+    DIALECT_TLS,       /* streams in TLS (net/tls.h); what is encrypted otherwise carries hellos only */
+    DIALECT_WITNESSES, /* lists of captures that say which are of one visit of several nodes */
     DIALECT_FEATURES_COUNT,
 };
 

@@ -1,11 +1,11 @@
 #include "replay/archive/archive_state.h"
-#include "store/index/index_cursor.h"
 #include "store/instance/merge.h"
+#include "store/instance/witnesses.h"
 #include "store/volume/volume_record.h"
 
 /* The one, or another that was fetched with it. */
 static bool witnesses_have(const struct capture *capture, const struct capture *other) {
-    return index_are_witnesses(capture, other) ||
+    return witnesses_are_one(capture, other) ||
            (other->time_us == capture->time_us && other->signer == capture->signer &&
             memcmp(other->digest, capture->digest, KEY_DIGEST_SIZE) == 0);
 }

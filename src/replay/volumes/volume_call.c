@@ -237,7 +237,13 @@ enum err volume_call_walk(const struct volume_call *call, struct backend_code_wa
                           struct err_detail *detail) {
     struct bytes body;
     enum err err = http_request_body(call->request, &body);
-    return err == ERR_OK ? backend_code_read_walk(body, ret_walk, detail) : err;
+    if (err == ERR_OK) {
+        err = backend_code_read_walk(body, ret_walk, detail);
+    }
+    if (err == ERR_OK) {
+        ret_walk->tells_witnesses = bytes_equal(http_request_query(call->request), BYTES("witnesses=yes"));
+    }
+    return err;
 }
 
 /* *next: where the next page begins, right behind the key, or (in reverse) up to it and without it. */
@@ -251,7 +257,7 @@ static enum err fill_captures(struct index_cursor *cursor, const struct backend_
             buf_clear(next);
             return err == ERR_NOT_FOUND ? page->err : err;
         }
-        backend_code_put_capture(page, &capture);
+        backend_code_put_capture(page, &capture, walk->tells_witnesses);
         buf_clear(next);
         index_code_put_capture_key(next, &capture);
     }
@@ -308,9 +314,6 @@ static enum err call_captures(struct volume_call *call, struct volume_kit *kit, 
     if (err == ERR_OK) {
         err =
             index_cursor_open(volume_index(call->kits->volume), walk.from, walk.to, walk.in_reverse, &cursor);
-    }
-    if (err == ERR_OK && bytes_equal(http_request_query(call->request), BYTES("witnesses=no"))) {
-        index_cursor_hide_witnesses(cursor);
     }
     return err == ERR_OK ? answer_page(call, cursor, &walk, fill_captures) : err;
 }

@@ -106,8 +106,7 @@ struct backend {
 /* The first members of every implementation's session and cursor, so that the table can be found. */
 struct backend_session {
     struct backend *backend;
-    bool is_brief;        /* get_record gives ERR_LIMIT for what is large, before it is unpacked */
-    bool hides_witnesses; /* captures_open: one capture for those who got the same in one visit */
+    bool is_brief; /* get_record gives ERR_LIMIT for what is large, before it is unpacked */
 };
 
 struct backend_cursor {

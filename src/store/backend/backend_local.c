@@ -170,9 +170,6 @@ static enum err local_open_captures(struct backend_session *session, struct byte
                                     struct err_detail *detail) {
     struct index_cursor *walk = NULL;
     enum err err = index_cursor_open(volume_index(local_of(session)->volume), from, to, in_reverse, &walk);
-    if (err == ERR_OK && session->hides_witnesses) {
-        index_cursor_hide_witnesses(walk);
-    }
     return local_open_cursor(session, err, walk, ret_cursor, detail);
 }
 

@@ -8,7 +8,6 @@
 enum { SEEN_COUNT = 4 };
 
 struct index_cursor {
-    const struct index *index;
     struct kv *kv;
     struct kv_iterator iterator;
     struct kv_iterator blocks; /* to complete the digests of revisits */
@@ -27,7 +26,6 @@ struct index_cursor {
     bool is_of_blocks;
     bool in_reverse;
     bool is_of_one_surt;
-    bool hides_witnesses;
     enum err err;
 };
 
@@ -36,7 +34,6 @@ static struct index_cursor *index_cursor_new(const struct index *index) {
     if (cursor == NULL) {
         return NULL;
     }
-    cursor->index = index;
     cursor->kv = index_kv(index);
     buf_init(&cursor->from, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
     buf_init(&cursor->to, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
@@ -231,50 +228,6 @@ static enum err index_cursor_complete_digest(struct index_cursor *cursor, struct
     return err;
 }
 
-/* ---- witnesses ---- */
-
-void index_cursor_hide_witnesses(struct index_cursor *cursor) {
-    cursor->hides_witnesses = true;
-}
-
-/* That nothing has changed may be said by one of them, while another was sent it all. */
-static bool index_are_one_answer(uint16_t a, uint16_t b) {
-    return a == b || (a == 304 && b == 200) || (a == 200 && b == 304);
-}
-
-bool index_are_witnesses(const struct capture *a, const struct capture *b) {
-    return (a->flags & b->flags & CAPTURE_WITNESS) != 0 && a->visit_s == b->visit_s &&
-           a->signer != b->signer && index_are_one_answer(a->status, b->status) &&
-           memcmp(a->digest, b->digest, KEY_DIGEST_SIZE) == 0 && bytes_equal(a->url, b->url);
-}
-
-/* Does an earlier one of its visit stand for it? They are few, and beside it in the index. */
-static enum err index_cursor_is_hidden(struct index_cursor *cursor, const struct capture *capture,
-                                       bool *ret_is_hidden) {
-    static const int64_t SECOND_US = 1000000;
-    struct buf from;
-    struct buf to;
-    struct index_cursor *before;
-    struct capture other;
-    buf_init(&from, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
-    buf_init(&to, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
-    index_put_capture_prefix(&from, capture->surt, capture->visit_s * SECOND_US);
-    index_put_capture_prefix(&to, capture->surt, capture->time_us);
-    enum err err = from.err != ERR_OK ? from.err : to.err;
-    if (err == ERR_OK) {
-        err = index_cursor_open(cursor->index, buf_bytes(&from), buf_bytes(&to), false, &before);
-    }
-    if (err == ERR_OK) {
-        while (!*ret_is_hidden && (err = index_cursor_next(before, &other)) == ERR_OK) {
-            *ret_is_hidden = index_are_witnesses(&other, capture);
-        }
-        index_cursor_close(before);
-    }
-    buf_done(&from);
-    buf_done(&to);
-    return err == ERR_NOT_FOUND ? ERR_OK : err;
-}
-
 enum err index_cursor_next(struct index_cursor *cursor, struct capture *ret_capture) {
     ASSERT(!cursor->is_of_blocks);
     for (;;) {
@@ -289,13 +242,6 @@ enum err index_cursor_next(struct index_cursor *cursor, struct capture *ret_capt
             if (err == ERR_NOT_FOUND) {
                 continue;
             }
-        }
-        bool is_hidden = false;
-        if (err == ERR_OK && cursor->hides_witnesses && (capture.flags & CAPTURE_WITNESS)) {
-            err = index_cursor_is_hidden(cursor, &capture, &is_hidden);
-        }
-        if (is_hidden) {
-            continue;
         }
         if (err == ERR_OK) {
             *ret_capture = capture;

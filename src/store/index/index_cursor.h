@@ -30,15 +30,6 @@ enum err index_cursor_open(const struct index *index, struct bytes from, struct 
 enum err index_cursor_open_time(const struct index *index, struct bytes surt, int64_t time_us,
                                 struct index_cursor **ret_cursor) MUST_CHECK;
 
-/*
- * From now on one capture stands for all witnesses that got the same bytes in one visit: the first of them.
- * The others are passed over.
- */
-void index_cursor_hide_witnesses(struct index_cursor *cursor);
-
-/* Were both fetched by witnesses in one visit, by different ones, and are they the same page? */
-bool index_are_witnesses(const struct capture *a, const struct capture *b);
-
 /* ERR_NOT_FOUND at the end. *ret_capture borrows from the cursor until the next call. An error stays. */
 enum err index_cursor_next(struct index_cursor *cursor, struct capture *ret_capture) MUST_CHECK;
 void index_cursor_close(struct index_cursor *cursor);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "store/instance/instance_state.h"
+#include "store/instance/witnesses.h"
 
 /* The walk over one volume. */
 struct lane {
@@ -23,6 +24,9 @@ struct merge {
     int64_t last_time_us;
     uint8_t last_digest[KEY_DIGEST_SIZE];
     struct buf last_surt;
+    bool hides_witnesses;
+    struct witnesses witnesses;
+    struct buf from; /* where its range begins */
     size_t lanes_count;
     struct lane lanes[]; /* a heap: the first is the next to be handed out */
 };
@@ -118,7 +122,6 @@ static enum err add_lane(struct merge *merge, struct instance_session *session, 
         return ERR_OK;
     }
     if (err == ERR_OK) {
-        backend->hides_witnesses = session->hides_witnesses;
         err = backend->backend->table->captures_open(backend, from, to, merge->in_reverse, &lane->cursor,
                                                      &inner);
     }
@@ -151,8 +154,11 @@ enum err merge_open(struct instance_session *session, struct bytes from, struct 
     merge->session = session;
     merge->in_reverse = in_reverse;
     merge->has_others = session->slots_count > instance->slots_count;
+    merge->hides_witnesses = session->hides_witnesses;
+    witnesses_init(&merge->witnesses);
     buf_init(&merge->last_surt, INDEX_SURT_SIZE_MAX);
-    enum err err = ERR_OK;
+    buf_init(&merge->from, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
+    enum err err = merge->hides_witnesses ? buf_put(&merge->from, from) : ERR_OK;
     /* The volumes last: a guest may leave to them what they have got by now (node/reading/ring_reader.h). */
     for (size_t i = session->slots_count; i-- > 0 && err == ERR_OK;) {
         err = instance_reads(session, i) ? add_lane(merge, session, i, from, to, detail) : ERR_OK;
@@ -216,7 +222,9 @@ static void remember(struct merge *merge, const struct capture *capture) {
     memcpy(merge->last_digest, capture->digest, KEY_DIGEST_SIZE);
 }
 
-enum err merge_next(struct merge *merge, struct capture *ret_capture, struct err_detail *detail) {
+/* The next of all lanes. */
+static enum err merge_draw(void *context, struct capture *ret_capture, struct err_detail *detail) {
+    struct merge *merge = context;
     if (merge->err == ERR_OK && merge->has_given) {
         merge->err = go_on(merge, detail);
     }
@@ -236,11 +244,51 @@ enum err merge_next(struct merge *merge, struct capture *ret_capture, struct err
     return ERR_OK;
 }
 
+/* If its visit began before the range does, an earlier witness may be in front of it. */
+static enum err merge_look_before(void *context, const struct capture *capture, bool *ret_has,
+                                  struct err_detail *detail) {
+    static const int64_t SECOND_US = 1000000;
+    struct merge *merge = context;
+    struct merge *before;
+    struct capture other;
+    struct buf visit;
+    *ret_has = false;
+    buf_init(&visit, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
+    index_put_capture_prefix(&visit, capture->surt, capture->visit_s * SECOND_US);
+    enum err err = visit.err;
+    if (err == ERR_OK && bytes_compare(buf_bytes(&visit), buf_bytes(&merge->from)) < 0) {
+        merge->session->hides_witnesses = false;
+        err = merge_open(merge->session, buf_bytes(&visit), buf_bytes(&merge->from), false, &before, detail);
+        merge->session->hides_witnesses = true;
+        if (err == ERR_OK) {
+            while (!*ret_has && (err = merge_next(before, &other, detail)) == ERR_OK) {
+                *ret_has = witnesses_are_one(&other, capture);
+            }
+            merge_close(before);
+        }
+    }
+    buf_done(&visit);
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+enum err merge_next(struct merge *merge, struct capture *ret_capture, struct err_detail *detail) {
+    if (!merge->hides_witnesses) {
+        return merge_draw(merge, ret_capture, detail);
+    }
+    const struct witnesses_source source = {.draw = merge_draw,
+                                            .look_before = merge_look_before,
+                                            .context = merge,
+                                            .in_reverse = merge->in_reverse};
+    return witnesses_next(&merge->witnesses, &source, ret_capture, detail);
+}
+
 void merge_close(struct merge *merge) {
     for (size_t i = 0; i < merge->lanes_count; i++) {
         close_lane(&merge->lanes[i]);
     }
+    witnesses_done(&merge->witnesses);
     buf_done(&merge->last_surt);
+    buf_done(&merge->from);
     free(merge);
 }
 

@@ -352,7 +352,7 @@ enum err backend_code_put_walk(struct buf *out, const struct backend_code_walk *
 enum err backend_code_read_walk(struct bytes in, struct backend_code_walk *ret_walk,
                                 struct err_detail *detail) {
     struct wire_reader reader;
-    struct backend_code_walk walk;
+    struct backend_code_walk walk = {0};
     wire_reader_init(&reader, in);
     walk.from = wire_read_string(&reader, BACKEND_CODE_KEY_SIZE_MAX);
     walk.to = wire_read_string(&reader, BACKEND_CODE_KEY_SIZE_MAX);
@@ -368,7 +368,7 @@ enum err backend_code_read_walk(struct bytes in, struct backend_code_walk *ret_w
     return err;
 }
 
-void backend_code_put_capture(struct buf *out, const struct capture *capture) {
+void backend_code_put_capture(struct buf *out, const struct capture *capture, bool tells_witnesses) {
     struct wire_writer writer;
     start(&writer, out,
           capture->surt.size + capture->url.size + capture->mime.size + BACKEND_CODE_SMALL_SIZE_MAX);
@@ -379,10 +379,14 @@ void backend_code_put_capture(struct buf *out, const struct capture *capture) {
     wire_write_string(&writer, capture->url);
     wire_write_string(&writer, capture->mime);
     wire_write_varint(&writer, capture->status);
-    /* Earlier versions refuse flags that they do not know. */
-    wire_write_u8(&writer, (uint8_t)(capture->flags & ~(unsigned)CAPTURE_WITNESS));
+    uint8_t flags = capture->flags & (uint8_t)(tells_witnesses ? UINT8_MAX : ~CAPTURE_WITNESS);
+    wire_write_u8(&writer, flags);
     wire_write_u16(&writer, capture->block_number);
     wire_write_bytes(&writer, bytes_of(capture->digest, KEY_DIGEST_SIZE));
+    if (flags & CAPTURE_WITNESS) {
+        wire_write_u32(&writer, capture->visit_s);
+        wire_write_u16(&writer, capture->signer);
+    }
     finish(&writer, out);
 }
 
@@ -393,9 +397,13 @@ static void read_capture(struct wire_reader *reader, struct capture *capture) {
     capture->url = wire_read_string(reader, INDEX_URL_SIZE_MAX);
     capture->mime = wire_read_string(reader, INDEX_MIME_SIZE_MAX);
     capture->status = (uint16_t)wire_read_varint(reader, UINT16_MAX);
-    capture->flags = wire_read_u8_max(reader, CAPTURE_REVISIT | CAPTURE_TRUNCATED);
+    capture->flags = wire_read_u8_max(reader, CAPTURE_REVISIT | CAPTURE_TRUNCATED | CAPTURE_WITNESS);
     capture->block_number = wire_read_u16(reader);
     wire_read_array(reader, capture->digest, KEY_DIGEST_SIZE);
+    if (capture->flags & CAPTURE_WITNESS) {
+        capture->visit_s = wire_read_u32(reader);
+        capture->signer = wire_read_u16(reader);
+    }
     if (reader->err == ERR_OK && !index_can_hold(capture)) {
         wire_read_fail(reader, ERR_INVALID, "no capture that an index could hold");
     }

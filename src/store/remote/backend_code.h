@@ -1,18 +1,23 @@
 /*
  * backend_code - what a volume server and its clients say to each other, as bytes in base/wire.h terms.
  *
- *      claims     count:varint { digest[32] size:varint }              to ask whether they are held
- *      answers    count:varint bits                                     of claim 0 the lowest bit of byte 0
- *      document   meta_size:u32 meta body                               to put; the body to the end
- *        meta     mode:u8 form:u8 time_us:u64 url head content_type request ip_address truncated: strings
- *                 size:varint                                           of the body, or of the payload left
- * out [digest[32] is_not_modified:bool]                     where it is left out stored     number:u16
- * digest[32] is_duplicate:bool size:varint location block      location size:varint
- * references:varint(zigzag) records_count:varint walk       from:string to:string in_reverse:bool
- * count_max:varint captures   { 1:u8 capture } 0:u8 is_end:bool next:string         next: where the walk goes
- * on capture  surt:string time_us:u64 location url:string mime:string status:varint flags:u8 block_number:u16
- * digest[32] blocks     { 1:u8 digest[32] number:u16 block } 0:u8 is_end:bool next:string stat six
- * varints location   segment:varint offset:varint length:varint
+ *      claims     count:varint { digest[32] size:varint }           to ask whether they are held
+ *      answers    count:varint bits                                  claim 0: the lowest bit of byte 0
+ *      document   meta_size:u32 meta body                            to put; the body goes to the end
+ *        meta     mode:u8 form:u8 time_us:u64
+ *                 url head content_type request ip_address truncated   (strings)
+ *                 size:varint                                        of the body, or of the payload left out
+ *                 [digest[32] is_not_modified:bool]                  if it is left out
+ *      stored     number:u16 digest[32] is_duplicate:bool size:varint location
+ *      block      location size:varint references:varint(zigzag) records_count:varint
+ *      walk       from:string to:string in_reverse:bool count_max:varint
+ *      captures   { 1:u8 capture } 0:u8 is_end:bool next:string      next: where the walk goes on
+ *      capture    surt:string time_us:u64 location url:string mime:string status:varint
+ *                 flags:u8 block_number:u16 digest[32]
+ *                 [visit_s:u32 signer:u16]                           of a witness: flag 4
+ *      blocks     { 1:u8 digest[32] number:u16 block } 0:u8 is_end:bool next:string
+ *      stat       six varints
+ *      location   segment:varint offset:varint length:varint
  *
  * Readers take any bytes: every length has a bound, every value its range, and *detail says at which byte and
  * why. Slices borrow from the bytes that were read. Used by backend_remote.c and
@@ -99,14 +104,16 @@ struct backend_code_walk {
     struct bytes from;
     struct bytes to;
     bool in_reverse;
-    uint32_t count_max; /* 1 to BACKEND_CODE_PAGE_COUNT_MAX */
+    uint32_t count_max;   /* 1 to BACKEND_CODE_PAGE_COUNT_MAX */
+    bool tells_witnesses; /* is not in the bytes: whoever asked understands captures with visit and signer */
 };
 
 enum err backend_code_put_walk(struct buf *out, const struct backend_code_walk *walk) MUST_CHECK;
 enum err backend_code_read_walk(struct bytes in, struct backend_code_walk *ret_walk,
                                 struct err_detail *detail) MUST_CHECK;
 
-void backend_code_put_capture(struct buf *out, const struct capture *capture);
+/* tells_witnesses: with visit and signer, which programs up to 0.2 refuse. */
+void backend_code_put_capture(struct buf *out, const struct capture *capture, bool tells_witnesses);
 void backend_code_put_key_block(struct buf *out, const struct key *key, const struct block *block);
 
 /* What the end of a page says. */

@@ -255,7 +255,7 @@ static enum err remote_purge(struct backend_session *generic, const struct captu
     uint64_t purged_count = 0;
     remote_call_clear(&session->call);
     for (size_t i = 0; i < count; i++) {
-        backend_code_put_capture(&session->call.head, &captures[i]);
+        backend_code_put_capture(&session->call.head, &captures[i], false);
     }
     backend_code_put_page_end(&session->call.head, &end);
     if (session->call.head.err != ERR_OK) {
@@ -371,7 +371,7 @@ enum { PAGE_COUNT = 1000 }; /* entries that are fetched at once */
 /* A walk over captures or blocks, page by page. */
 struct cursor_remote {
     struct backend_cursor cursor; /* first */
-    const char *path;             /* "captures", "blocks" */
+    const char *path;             /* "captures?witnesses=yes", "blocks" */
     struct buf from;
     struct buf to;
     bool in_reverse;
@@ -419,8 +419,7 @@ static enum err remote_open_captures(struct backend_session *session, struct byt
                                      struct err_detail *detail) {
     (void)detail;
     /* Servers of earlier versions pass over what stands behind the "?". */
-    const char *path = session->hides_witnesses ? "captures?witnesses=no" : "captures";
-    return remote_open_walk(session, path, from, to, in_reverse, ret_cursor);
+    return remote_open_walk(session, "captures?witnesses=yes", from, to, in_reverse, ret_cursor);
 }
 
 static enum err remote_open_blocks(struct backend_session *session, struct bytes from,
