@@ -17,7 +17,7 @@ from ringnodes import await_agreement, found, wait_for
 from test_together_refill import RECORD, keeping
 
 COUNT = int(os.environ.get("MNEMON_LINES", "3000"))
-SLOWEST_S = COUNT / 200  # 83 s for 3,000 if captures are asked for one by one; 1 to 3 s on a machine that does nothing else
+FETCHES_MOST = COUNT / 2  # questions: 60 to 94 for 3,000 on a machine that does nothing else, 501 where eight others compute
 DELAY_MS = 50  # one way
 FAST = 100_000_000  # bytes a second
 SLOW = 125_000  # 1 Mbit/s
@@ -96,12 +96,14 @@ def test_many_small_captures_fill_a_long_line_and_whole_means_whole(pair, tmp_pa
         assert COUNT - keeping(second)["keys"] <= lacking + (0 if state["keys"] == COUNT else COUNT), state
         assert time.monotonic() - began < 120
     took = time.monotonic() - began
-    print(f"{COUNT / (took + began - importing):.0f} captures a second at {2 * DELAY_MS} ms, imported and copied")
+    fetches = keeping(second)["fetches"]
+    print(f"{COUNT / (took + began - importing):.0f} captures a second at {2 * DELAY_MS} ms, imported and copied, "
+          f"{fetches} questions")
     for each in pair:
         waited = each.run("ring", "wait", "--whole", "--timeout", "60s")
         assert waited.returncode == 0 and "whole" in waited.stdout, waited.stderr
         assert [arc["at_least"] for arc in keeping(each)["arcs"]] == [[arc["keys"]] * 2 for arc in keeping(each)["arcs"]]
-    assert took < SLOWEST_S
+    assert fetches < FETCHES_MOST
 
 
 def test_a_node_that_is_stopped_in_the_middle_does_not_call_the_rest_whole(pair, tmp_path):
@@ -184,10 +186,11 @@ def test_a_node_that_crawls_copies_as_fast(tmp_path):
         while len(imported(second)) < COUNT:
             assert time.monotonic() - began < 120, keeping(second)
         took = time.monotonic() - began
-        crawled = fetched() - crawled
-        print(f"{COUNT / took:.0f} captures a second at {2 * DELAY_MS} ms, imported and copied, while {crawled} were fetched")
+        crawled, fetches = fetched() - crawled, keeping(second)["fetches"]
+        print(f"{COUNT / took:.0f} captures a second at {2 * DELAY_MS} ms, imported and copied, while {crawled} were fetched, "
+              f"{fetches} questions")
         assert crawled > HOSTS
-        assert took < SLOWEST_S
+        assert fetches < FETCHES_MOST + keeping(second)["fetched"] - COUNT, "captures that are crawled may come one by one"
         for site in sites:
             site.shutdown()
 

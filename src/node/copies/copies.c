@@ -536,6 +536,7 @@ void copies_stat(struct copies *copies, struct ring_view_stored *ret_stat) {
         .toured_count = counts->synced_count,
         .offered_count = counts->offered_count,
         .handed_on_count = counts->handed_on_count,
+        .fetches_count = counts->fetches_count,
         .fetched_count = counts->fetched_count,
         .fetched_about_count = counts->fetched_about_count,
         .fetched_size = counts->fetched_size,

@@ -88,13 +88,13 @@ static void put_piece(const struct copies *copies, size_t index, const struct co
 static void put_stat(struct json *json, const struct ring_view_stored *stat) {
     JSON_COUNTS(json, {"keys", stat->keys_count}, {"wanted", stat->wanted_count},
                 {"compared", stat->compared_count}, {"compared_by", stat->compared_by_count},
-                {"offered", stat->offered_count}, {"fetched", stat->fetched_count},
-                {"fetched_about", stat->fetched_about_count}, {"fetched_size", stat->fetched_size},
-                {"refused", stat->refused_count}, {"challenged", stat->challenged_count},
-                {"full_synced", stat->toured_count}, {"toured", stat->toured_count},
-                {"handed_on", stat->handed_on_count}, {"caught", stat->caught_count},
-                {"released", stat->released_count}, {"damaged", stat->damaged_count},
-                {"repaired", stat->repaired_count});
+                {"offered", stat->offered_count}, {"fetches", stat->fetches_count},
+                {"fetched", stat->fetched_count}, {"fetched_about", stat->fetched_about_count},
+                {"fetched_size", stat->fetched_size}, {"refused", stat->refused_count},
+                {"challenged", stat->challenged_count}, {"full_synced", stat->toured_count},
+                {"toured", stat->toured_count}, {"handed_on", stat->handed_on_count},
+                {"caught", stat->caught_count}, {"released", stat->released_count},
+                {"damaged", stat->damaged_count}, {"repaired", stat->repaired_count});
     json_count(json, "unconfirmed", stat->unconfirmed_count);
     json_bool(json, "checking", stat->is_checking);
     json_bool(json, "full", stat->is_full);

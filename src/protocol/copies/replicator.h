@@ -227,6 +227,7 @@ struct replicator_counts {
     uint64_t offered_count;     /* keys */
     uint64_t confirmed_count;   /* of them, by nodes that are to keep them: they have them */
     uint64_t handed_on_count;   /* captures of arcs that were ours, missing at their new holders */
+    uint64_t fetches_count;     /* questions for captures, each for one or many */
     uint64_t fetched_count;
     uint64_t fetched_about_count;
     uint64_t fetched_size;

@@ -167,6 +167,7 @@ bool replicator_next_fetch(struct replicator *replicator, uint64_t now_us, struc
         } else {
             fetch_note_origin(replicator, question);
             action->id = question->id;
+            replicator->counts.fetches_count++;
             return true;
         }
     }

@@ -67,6 +67,7 @@ struct ring_view_stored {
     uint64_t toured_count;        /* comparisons of arcs of others, to keep everything */
     uint64_t offered_count;       /* keys */
     uint64_t handed_on_count;     /* captures of arcs that were ours, missing at their new holders */
+    uint64_t fetches_count;       /* questions for captures */
     uint64_t fetched_count;       /* captures stored that others gave */
     uint64_t fetched_about_count; /* of them, without their payload */
     uint64_t fetched_size;        /* of payloads */
