@@ -8,6 +8,23 @@ static void put(struct json *json, const char *name, double value) {
     json_digits(json, name, value, 12);
 }
 
+struct figure {
+    const char *name;
+    double value;
+};
+
+static void put_figures(struct json *json, const char *name, const struct figure *figures, size_t count) {
+    json_open(json, name);
+    for (size_t i = 0; i < count; i++) {
+        put(json, figures[i].name, figures[i].value);
+    }
+    json_close(json);
+}
+
+#define PUT_FIGURES(json, name, ...)                                  \
+    put_figures((json), (name), (const struct figure[]){__VA_ARGS__}, \
+                sizeof((const struct figure[]){__VA_ARGS__}) / sizeof(struct figure))
+
 static void put_inputs(const struct plan *plan, struct json *json) {
     json_open(json, "inputs");
     for (size_t i = 0; i < CAPACITY_FIELDS_COUNT; i++) {
@@ -70,51 +87,33 @@ static void put_table(const struct capacity *capacity, struct json *json) {
     };
     json_open(json, "table");
     for (size_t i = 0; i < CAPACITY_ROWS_COUNT; i++) {
-        json_open(json, names[i]);
-        put(json, "objects", capacity->rows[i].objects_count);
-        put(json, "size", capacity->rows[i].size);
-        put(json, "stored", capacity->rows[i].stored_size);
-        json_close(json);
+        const struct capacity_volume *row = &capacity->rows[i];
+        PUT_FIGURES(json, names[i], {"objects", row->objects_count}, {"size", row->size},
+                    {"stored", row->stored_size});
     }
     json_close(json);
 }
 
 static void put_storage(const struct capacity *capacity, struct json *json) {
-    json_open(json, "storage");
-    put(json, "unchanged_visits_day", capacity->visits_count);
-    put(json, "unchanged_visits_day_size", capacity->visits_size);
-    put(json, "stored", capacity->stored_size);
-    put(json, "replicated", capacity->replicated_size);
-    put(json, "copies", capacity->copies);
-    put(json, "nodes_needed", capacity->nodes_needed);
-    put(json, "nodes", capacity->nodes_count);
-    put(json, "disk", capacity->disk_size);
-    put(json, "disk_needed", capacity->disk_needed);
-    put(json, "held", capacity->held_size);
-    put(json, "filled", capacity->filled_size);
-    put(json, "months_until_full", capacity->months_until_full);
-    json_close(json);
+    PUT_FIGURES(json, "storage", {"unchanged_visits_day", capacity->visits_count},
+                {"unchanged_visits_day_size", capacity->visits_size}, {"stored", capacity->stored_size},
+                {"replicated", capacity->replicated_size}, {"copies", capacity->copies},
+                {"nodes_needed", capacity->nodes_needed}, {"nodes", capacity->nodes_count},
+                {"disk", capacity->disk_size}, {"disk_needed", capacity->disk_needed},
+                {"held", capacity->held_size}, {"filled", capacity->filled_size},
+                {"months_until_full", capacity->months_until_full});
 }
 
 static void put_node_day(const struct capacity *capacity, struct json *json) {
-    json_open(json, "node_day");
-    put(json, "urls", capacity->urls_per_node);
-    put(json, "requests", capacity->requests_count);
-    put(json, "downloads", capacity->downloads_size);
-    put(json, "requests_up", capacity->requests_up_size);
-    put(json, "requests_down", capacity->requests_down_size);
-    put(json, "links", capacity->links_size);
-    put(json, "copies", capacity->copies_size);
-    put(json, "repair", capacity->repair_size);
-    put(json, "catch_up", capacity->catch_up_size);
-    json_close(json);
+    PUT_FIGURES(json, "node_day", {"urls", capacity->urls_per_node}, {"requests", capacity->requests_count},
+                {"downloads", capacity->downloads_size}, {"requests_up", capacity->requests_up_size},
+                {"requests_down", capacity->requests_down_size}, {"links", capacity->links_size},
+                {"copies", capacity->copies_size}, {"repair", capacity->repair_size},
+                {"catch_up", capacity->catch_up_size});
 }
 
 static void json_put_rate(struct json *json, const char *name, struct capacity_rate rate) {
-    json_open(json, name);
-    put(json, "down", rate.down_kbps);
-    put(json, "up", rate.up_kbps);
-    json_close(json);
+    PUT_FIGURES(json, name, {"down", rate.down_kbps}, {"up", rate.up_kbps});
 }
 
 static void put_bandwidth(const struct capacity *capacity, struct json *json) {
@@ -131,32 +130,22 @@ static void put_bandwidth(const struct capacity *capacity, struct json *json) {
 }
 
 static void put_copies(const struct capacity *capacity, struct json *json) {
-    json_open(json, "keeping");
-    put(json, "unavailable", capacity->unavailable);
-    put(json, "lost_in_repair", capacity->lost_in_repair);
-    put(json, "time_to_loss_days", capacity->time_to_loss_days);
-    put(json, "lost_in_year", capacity->lost_in_year);
-    put(json, "lost_with_third", capacity->lost_with_third);
-    put(json, "repair_interval_days", capacity->repair_interval_days);
-    put(json, "lifetime_needed_days", capacity->lifetime_needed_days);
-    put(json, "fill_days", capacity->fill_days);
-    put(json, "sync_thesis", capacity->sync_thesis_size);
-    put(json, "sync_thesis_directory", capacity->sync_directory_size);
-    json_close(json);
+    PUT_FIGURES(json, "keeping", {"unavailable", capacity->unavailable},
+                {"lost_in_repair", capacity->lost_in_repair},
+                {"time_to_loss_days", capacity->time_to_loss_days}, {"lost_in_year", capacity->lost_in_year},
+                {"lost_with_third", capacity->lost_with_third},
+                {"repair_interval_days", capacity->repair_interval_days},
+                {"lifetime_needed_days", capacity->lifetime_needed_days}, {"fill_days", capacity->fill_days},
+                {"sync_thesis", capacity->sync_thesis_size},
+                {"sync_thesis_directory", capacity->sync_directory_size});
 }
 
 static void put_links(const struct plan *plan, struct json *json) {
     const struct capacity *capacity = &plan->capacity;
-    json_open(json, "links");
-    put(json, "hops", capacity->lookup_hops);
-    put(json, "direct_lookup", capacity->link_direct_size);
-    put(json, "ring_walk", capacity->link_walk_size);
-    put(json, "ours", CAPACITY_LINK_SIZE);
-    put(json, "used", plan->inputs.link_size);
-    put(json, "gathered", capacity->walk_links_count);
-    put(json, "buffer", capacity->walk_buffer_size);
-    put(json, "seen_list", capacity->seen_list_size);
-    json_close(json);
+    PUT_FIGURES(json, "links", {"hops", capacity->lookup_hops}, {"direct_lookup", capacity->link_direct_size},
+                {"ring_walk", capacity->link_walk_size}, {"ours", CAPACITY_LINK_SIZE},
+                {"used", plan->inputs.link_size}, {"gathered", capacity->walk_links_count},
+                {"buffer", capacity->walk_buffer_size}, {"seen_list", capacity->seen_list_size});
 }
 
 static void put_notes(const struct plan *plan, struct json *json) {

@@ -12,55 +12,18 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "exceptions.h"
 #include "unit.h"
 #include "web/html/html.h"
 
-enum { PATH_SIZE_MAX = 4096, LINE_SIZE_MAX = 4096, EXCEPTIONS_MAX = 64, REPORT_SIZE_MAX = 1 << 20 };
-
-/* One line of html-exceptions.txt: file, tab, the input as JSON, tab, why. */
-struct exception {
-    char line[LINE_SIZE_MAX];
-    struct bytes key; /* "file<tab>input" */
-    bool is_used;
-};
+enum { PATH_SIZE_MAX = 4096, REPORT_SIZE_MAX = 1 << 20 };
 
 struct run {
     const char *file;
-    struct exception exceptions[EXCEPTIONS_MAX];
-    size_t exceptions_count;
+    struct exceptions exceptions;
     struct buf failures; /* one line each */
     size_t cases_count;
 };
-
-static void read_exceptions(struct run *run) {
-    FILE *file = fopen(MNEMON_SOURCE_ROOT "/tests/unit/html-exceptions.txt", "r");
-    assert_non_null(file);
-    char line[LINE_SIZE_MAX];
-    while (fgets(line, sizeof line, file) != NULL) {
-        if (line[0] == '#' || line[0] == '\n') {
-            continue;
-        }
-        assert_true(run->exceptions_count < EXCEPTIONS_MAX);
-        struct exception *exception = &run->exceptions[run->exceptions_count++];
-        memcpy(exception->line, line, sizeof line);
-        struct bytes text = bytes_of_string(exception->line);
-        size_t tab = bytes_find_byte(text, '\t');
-        assert_true(tab < text.size);
-        size_t key_size = tab + 1 + bytes_find_byte(bytes_skip(text, tab + 1), '\t');
-        assert_true(key_size < text.size); /* a reason is there */
-        exception->key = bytes_slice(text, 0, key_size);
-    }
-    fclose(file);
-}
-
-static bool is_expected(struct run *run, struct bytes key) {
-    for (size_t i = 0; i < run->exceptions_count; i++) {
-        if (bytes_equal(run->exceptions[i].key, key)) {
-            return run->exceptions[i].is_used = true;
-        }
-    }
-    return false;
-}
 
 /*
  * Tokens are compared as text, one a line, in the form of the cases: ["StartTag","a",{"href":"x"},true].
@@ -430,7 +393,7 @@ static void report(struct run *run, struct bytes input, const char *state, size_
     buf_init(&key, REPORT_SIZE_MAX);
     buf_put_format(&key, "%s\t", run->file);
     json_quote(&key, input);
-    if (!is_expected(run, buf_bytes(&key))) {
+    if (!exceptions_expect(&run->exceptions, buf_bytes(&key))) {
         buf_put_format(&run->failures, "%.*s (%s, pieces of %zu)\n  want %.*s  got  %.*s",
                        BYTES_ARG(buf_bytes(&key)), state, piece_size, BYTES_ARG(want), BYTES_ARG(got));
     }
@@ -492,19 +455,13 @@ static void run_file(const char *file) {
     static struct run run;
     run = (struct run){.file = file};
     buf_init(&run.failures, REPORT_SIZE_MAX);
-    read_exceptions(&run);
+    exceptions_read(&run.exceptions, "html-exceptions.txt");
     size_t index;
     const json_t *test;
     json_array_foreach(json_object_get(cases, "tests"), index, test) {
         run_case(&run, test);
     }
-    for (size_t i = 0; i < run.exceptions_count; i++) {
-        const struct exception *exception = &run.exceptions[i];
-        if (bytes_starts_with(exception->key, bytes_of_string(file)) && !exception->is_used) {
-            buf_put_format(&run.failures, "  passes now, remove it from html-exceptions.txt: %s\n",
-                           exception->line);
-        }
-    }
+    exceptions_put_unused(&run.exceptions, file, &run.failures);
     print_message("# %s: %zu cases\n", file, run.cases_count);
     assert_true(run.cases_count > 0);
     if (run.failures.size > 0) {

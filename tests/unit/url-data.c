@@ -10,48 +10,20 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "exceptions.h"
 #include "unit.h"
 #include "web/url/canon.h"
 #include "web/url/surt.h"
 #include "web/url/url.h"
 
-enum { PATH_SIZE_MAX = 4096, LINE_SIZE_MAX = 4096, EXCEPTIONS_MAX = 64, REPORT_SIZE_MAX = 1 << 16 };
-
-/* One line of url-exceptions.txt: file, tab, the input as JSON, tab, why. */
-struct exception {
-    char line[LINE_SIZE_MAX];
-    struct bytes key; /* "file<tab>input" */
-    bool is_used;
-};
+enum { PATH_SIZE_MAX = 4096, LINE_SIZE_MAX = 4096, REPORT_SIZE_MAX = 1 << 16 };
 
 struct run {
     const char *file;
-    struct exception exceptions[EXCEPTIONS_MAX];
-    size_t exceptions_count;
+    struct exceptions exceptions;
     struct buf failures; /* one line each */
     size_t cases_count;
 };
-
-static void read_exceptions(struct run *run) {
-    FILE *file = fopen(MNEMON_SOURCE_ROOT "/tests/unit/url-exceptions.txt", "r");
-    assert_non_null(file);
-    char line[LINE_SIZE_MAX];
-    while (fgets(line, sizeof line, file) != NULL) {
-        if (line[0] == '#' || line[0] == '\n') {
-            continue;
-        }
-        assert_true(run->exceptions_count < EXCEPTIONS_MAX);
-        struct exception *exception = &run->exceptions[run->exceptions_count++];
-        memcpy(exception->line, line, sizeof line);
-        struct bytes text = bytes_of_string(exception->line);
-        size_t tab = bytes_find_byte(text, '\t');
-        assert_true(tab < text.size);
-        size_t key_size = tab + 1 + bytes_find_byte(bytes_skip(text, tab + 1), '\t');
-        assert_true(key_size < text.size); /* a reason is there */
-        exception->key = bytes_slice(text, 0, key_size);
-    }
-    fclose(file);
-}
 
 /* Note the outcome of one case; `what` is NULL where it passed. */
 static void report(struct run *run, struct bytes input, const char *what, struct bytes want,
@@ -61,13 +33,7 @@ static void report(struct run *run, struct bytes input, const char *what, struct
     buf_init(&key, REPORT_SIZE_MAX);
     buf_put_format(&key, "%s\t", run->file);
     json_quote(&key, input);
-    bool is_expected = false;
-    for (size_t i = 0; i < run->exceptions_count && what != NULL; i++) {
-        if (bytes_equal(run->exceptions[i].key, buf_bytes(&key))) {
-            is_expected = run->exceptions[i].is_used = true;
-        }
-    }
-    if (what != NULL && !is_expected) {
+    if (what != NULL && !exceptions_expect(&run->exceptions, buf_bytes(&key))) {
         buf_put_format(&run->failures, "  %.*s: %s is \"%.*s\", not \"%.*s\"\n", BYTES_ARG(buf_bytes(&key)),
                        what, BYTES_ARG(got), BYTES_ARG(want));
     }
@@ -218,7 +184,7 @@ static void run_file(const char *file, void (*run_case)(struct run *run, const j
     json_t *cases = load_cases(file);
     struct run run = {.file = file};
     buf_init(&run.failures, REPORT_SIZE_MAX);
-    read_exceptions(&run);
+    exceptions_read(&run.exceptions, "url-exceptions.txt");
     size_t index;
     const json_t *expected;
     json_array_foreach(cases, index, expected) {
@@ -226,13 +192,7 @@ static void run_file(const char *file, void (*run_case)(struct run *run, const j
             run_case(&run, expected);
         }
     }
-    for (size_t i = 0; i < run.exceptions_count; i++) {
-        struct exception *exception = &run.exceptions[i];
-        if (bytes_starts_with(exception->key, bytes_of_string(file)) && !exception->is_used) {
-            buf_put_format(&run.failures, "  passes now, remove it from url-exceptions.txt: %s\n",
-                           exception->line);
-        }
-    }
+    exceptions_put_unused(&run.exceptions, file, &run.failures);
     print_message("# %s: %zu cases\n", file, run.cases_count);
     if (run.failures.size > 0) {
         print_error("%s", buf_string(&run.failures));
