@@ -17,8 +17,8 @@
 #define MNEMON_NET_CONTACTS_H
 
 #include "base/bucket.h"
+#include "base/lru.h"
 #include "base/peer.h"
-#include "net/lru.h"
 
 enum { CONTACT_COOKIE_SIZE = 16, CONTACT_FACTOR = 3, CONTACT_SECRET_SIZE = 32 };
 static const uint64_t CONTACT_SLICE_US = 10000000;

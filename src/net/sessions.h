@@ -22,8 +22,8 @@
 #define MNEMON_NET_SESSIONS_H
 
 #include "base/bucket.h"
+#include "base/lru.h"
 #include "net/arrivals.h"
-#include "net/lru.h"
 #include "net/seal.h"
 
 enum { SESSION_RETIRED_COUNT = 4 };

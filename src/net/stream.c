@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/lru.h"
 #include "net/channel.h"
 #include "net/frame.h"
-#include "net/lru.h"
 #include "net/socket_address.h"
 
 enum {

@@ -1,8 +1,8 @@
 /* lru, arrivals, bucket: each against a slow and obvious model. */
 #include "base/bucket.h"
+#include "base/lru.h"
 #include "base/prng.h"
 #include "net/arrivals.h"
-#include "net/lru.h"
 #include "unit.h"
 
 enum { CAPACITY = 7, KEYS_COUNT = 20, STEPS_COUNT = 20000 };

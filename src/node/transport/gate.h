@@ -15,8 +15,8 @@
 #define MNEMON_NODE_TRANSPORT_GATE_H
 
 #include "base/clock.h"
+#include "base/lru.h"
 #include "net/datagram.h"
-#include "net/lru.h"
 #include "protocol/ring/greeting.h"
 
 struct gate;

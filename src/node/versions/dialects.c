@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/lru.h"
 #include "base/retry.h"
-#include "net/lru.h"
 
 enum { DIALECTS_MET_COUNT = 16, RANGE_TEXT_SIZE_MAX = 16, UNANSWERED_MAX = 3 };
 static const uint64_t SAY_US = 1000000; /* between two hellos; doubled while there is no answer */

@@ -1,7 +1,7 @@
-#include "net/lru.h"
+#include "base/lru.h"
 
-#include <sodium.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct lru_node {
     uint32_t newer; /* also: next in the list of free ones */
@@ -32,7 +32,7 @@ enum err lru_init(struct lru *lru, size_t key_size, size_t value_size, uint32_t 
     lru->oldest = lru->free = LRU_NONE;
     lru->value_offset = aligned(sizeof(struct lru_node) + key_size);
     lru->node_size = aligned(lru->value_offset + value_size);
-    randombytes_buf(&seed, sizeof seed);
+    ASSERT(getentropy(&seed, sizeof seed) == 0); /* fails for large buffers and bad pointers only */
     map_init(&lru->places, key_size, sizeof(uint32_t), capacity, seed);
     lru->nodes = calloc(capacity, lru->node_size);
     enum err err = lru->nodes == NULL ? ERR_MEMORY : map_reserve(&lru->places, capacity);

@@ -5,8 +5,8 @@
  * have one size and are copied, values have one size and stay where they are until they are removed. All
  * memory is asked for at the start; the system hands out pages of it as they are used.
  */
-#ifndef MNEMON_NET_LRU_H
-#define MNEMON_NET_LRU_H
+#ifndef MNEMON_BASE_LRU_H
+#define MNEMON_BASE_LRU_H
 
 #include "base/map.h"
 
