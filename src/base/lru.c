@@ -76,6 +76,10 @@ const void *lru_next_out(const struct lru *lru) {
     return lru_count(lru) < lru->capacity ? NULL : value_at(lru, lru->oldest);
 }
 
+const void *lru_oldest(const struct lru *lru) {
+    return lru_count(lru) == 0 ? NULL : key_at(lru, lru->oldest);
+}
+
 void lru_remove(struct lru *lru, const void *key) {
     const uint32_t *place = map_get(&lru->places, bytes_of(key, lru->key_size));
     if (place == NULL) {

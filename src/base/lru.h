@@ -35,6 +35,9 @@ void *lru_find(struct lru *lru, const void *key);
 /* What lru_add() would throw out: NULL while there is room. */
 const void *lru_next_out(const struct lru *lru);
 
+/* The key that was not used for longest; NULL: the table is empty. */
+const void *lru_oldest(const struct lru *lru);
+
 /* A zeroed value for a key that is not in the table. */
 void *lru_add(struct lru *lru, const void *key);
 

@@ -18,6 +18,7 @@
 #include "replay/routes.h"
 #include "replay/survey/survey.h"
 #include "replay/volumes/volume_service.h"
+#include "replay/wayback/rewritten.h"
 
 enum {
     GRACE_MS = 300,
@@ -34,6 +35,7 @@ struct node {
     struct access *access;
     struct archive *archive;
     struct survey *survey;
+    struct rewritten *rewritten;
     struct search *search;
     struct dialects *dialects; /* what other nodes speak */
     struct transport *transport;
@@ -308,8 +310,12 @@ static enum err open_admin_pages(struct node *node) {
     }
     node->admin_pages =
         (struct admin_pages){.table = &admin_api_table, .context = &node->work, .admin = node->admin};
+    if (settings->http_cache > 0 && (node->rewritten = rewritten_new(settings->http_cache)) == NULL) {
+        return ERR_MEMORY;
+    }
     node->replay = (struct replay){
         .archive = node->archive,
+        .rewritten = node->rewritten,
         .search = node->search,
         .survey = node->survey,
         .admin_pages = &node->admin_pages,
@@ -336,6 +342,7 @@ static enum err open_admin_pages(struct node *node) {
                 .has_confined_calls = config->confined.has_calls,
                 .confined_files = config->confined.files,
                 .parsers = config->parsers,
+                .rewritten = node->rewritten,
                 .clock = config->clock,
             },
         .title = title,
@@ -471,6 +478,7 @@ static void close_node(struct node *node) {
     if (node->archive != NULL) {
         archive_free(node->archive);
     }
+    rewritten_free(node->rewritten);
     if (node->ring_services != NULL) {
         ring_services_free(node->ring_services);
     }

@@ -35,6 +35,7 @@ static const struct config_key settings_keys[] = {
     SETTING("http.hosts", LIST, http_hosts, NULL),
     SETTING("http.rate", NUMBER, http_rate, "2000", .max = 100000),
     SETTING("http.reads", CHOICE, http_reads, "open", .choices = settings_reads),
+    SETTING("http.cache", SIZE, http_cache, "64 MiB", .max = UINT64_C(1) << 40),
     SETTING("http.public", TEXT, http_public, NULL),
     SETTING("ring.address", TEXT, ring_address, NULL),
     SETTING("ring.port", NUMBER, ring_port, "7070", .max = UINT16_MAX),

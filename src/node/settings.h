@@ -49,6 +49,7 @@ struct settings {
     uint64_t http_timeout_us;
     struct config_list http_hosts;
     uint64_t http_rate;
+    uint64_t http_cache; /* for documents as they were rewritten */
     struct bytes http_public;
     uint32_t http_reads; /* enum settings_reads */
     struct bytes proxy_address;

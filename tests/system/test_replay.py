@@ -3,6 +3,7 @@ import concurrent.futures
 import ctypes
 import gzip
 import http.client
+import json
 import os
 import pathlib
 import re
@@ -662,6 +663,41 @@ def test_rules_are_kept(serve):
     assert node.get(web(TIME, "http://a.example/blocked"), If_None_Match=etag).status == 451
     assert node.get("/web/timemap/link/http://a.example/excluded").status == 404
     assert node.get("/web/http://a.example/excluded").status == 404
+
+
+def rewritten(node):
+    return json.loads(node.get("/api/v1/status").text)["rewritten"]
+
+
+def test_what_was_rewritten_once_is_given_again_as_long_as_it_may(serve):
+    """A page from memory is the page that the parser made, and is under the same rules."""
+    url = "http://a.example/page"
+    node = serve(response(url, '<a href="/x">x</a>'), response(url, '<a href="/x">other</a>', time14="20260303030303"))
+    targets = [web(TIME, url, "mp_"), web("20260303030303", url, "mp_"), web(TIME, url, "if_"), web(TIME, url)]
+    first = [node.page(target).body if target == targets[-1] else node.get(target).body for target in targets]
+    assert len(set(first)) == 3, "another time is another document, and so is the frame"
+    wait_for(lambda: rewritten(node)["documents"] == 4, lambda: str(rewritten(node)))  # it is looked at once a second
+    asked = rewritten(node)["asked"]
+    again = [node.page(target).body if target == targets[-1] else node.get(target).body for target in targets]
+    assert again == first
+    wait_for(lambda: rewritten(node)["asked"] == asked + 4, lambda: str(rewritten(node)))
+    now = rewritten(node)
+    assert now["found"] == 4 and now["documents"] == 4 and 0 < now["size"] < 1 << 20
+    (node.data / "access.aclj").write_text('example,a)/page - {"access": "block"}\n')
+    wait_for(lambda: node.get(targets[0]).status == 451, "the rule does not count")
+    (node.data / "access.aclj").write_text("")
+    wait_for(lambda: node.get(targets[0]).status == 200, "the rule still counts")
+    done = node.mnemon("rm", url, "--to", "20260201", "--data", str(node.data))
+    assert done.returncode == 0, done.stderr
+    assert node.get(targets[0])["Location"].endswith(targets[1]), "the other one is left"
+
+
+def test_nothing_is_kept_if_the_operator_does_not_want_it(serve, tmp_path):
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / "mnemon.conf").write_text("[http]\ncache = 0\n")
+    node = serve(response("http://a.example/page", "<p>text"))
+    assert node.get(web(TIME, "http://a.example/page", "mp_")).body == node.get(web(TIME, "http://a.example/page", "mp_")).body
+    assert rewritten(node) == {"enabled": 0, "documents": 0, "size": 0, "asked": 0, "found": 0}
 
 
 def test_long_and_strange_targets(world):

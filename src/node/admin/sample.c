@@ -195,6 +195,7 @@ void sample_take(const struct sample_sources *sources, bool asks_remote, struct 
         .has_confined_calls = sources->has_confined_calls,
         .confined_files = sources->confined_files,
         .has_parsers = sources->parsers != NULL,
+        .has_rewritten = sources->rewritten != NULL,
     };
     take_crawl(sources, ret_sample);
     take_store(sources, asks_remote, ret_sample, volumes);
@@ -206,6 +207,9 @@ void sample_take(const struct sample_sources *sources, bool asks_remote, struct 
     }
     if (sources->parsers != NULL) {
         parsers_stat(sources->parsers, &ret_sample->parsers);
+    }
+    if (sources->rewritten != NULL) {
+        rewritten_stat(sources->rewritten, &ret_sample->rewritten);
     }
     take_process(ret_sample);
 }

@@ -13,6 +13,7 @@
 #include "replay/admin/admin.h"
 #include "replay/admin/node_status.h"
 #include "replay/search/search.h"
+#include "replay/wayback/rewritten.h"
 #include "store/instance/connector.h"
 #include "store/instance/instance.h"
 
@@ -52,6 +53,8 @@ struct sample {
     uint32_t confined_files;
     bool has_parsers;
     struct parsers_stat parsers;
+    bool has_rewritten;
+    struct rewritten_stat rewritten;
 };
 
 /* As of the last sample. */
@@ -68,10 +71,11 @@ struct sample_sources {
     struct http_server *http; /* NULL: not yet there */
     size_t routes_count;
     struct admin *admin;
-    struct search *search;   /* or NULL */
-    bool has_confined_calls; /* of the process, as the next: run/confine.h */
-    uint32_t confined_files; /* enum confine_files */
-    struct parsers *parsers; /* NULL: none */
+    struct search *search;       /* or NULL */
+    bool has_confined_calls;     /* of the process, as the next: run/confine.h */
+    uint32_t confined_files;     /* enum confine_files */
+    struct parsers *parsers;     /* NULL: none */
+    struct rewritten *rewritten; /* NULL: none */
     const struct clock *clock;
 };
 

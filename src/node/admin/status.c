@@ -145,6 +145,11 @@ static void fill_rest(const struct sample *now, const struct sample *before, str
     add_count(status, "parsers.ended", now->parsers.ended_count);
     add_count(status, "parsers.late", now->parsers.late_count);
     add_count(status, "parsers.refused", now->parsers.refused_count);
+    add_count(status, "rewritten.enabled", now->has_rewritten ? 1 : 0);
+    add_count(status, "rewritten.documents", now->rewritten.count);
+    add_count(status, "rewritten.size", now->rewritten.size);
+    add_count(status, "rewritten.asked", now->rewritten.asked_count);
+    add_count(status, "rewritten.found", now->rewritten.found_count);
     if (!now->has_search) {
         return;
     }

@@ -113,8 +113,8 @@ void node_status_put(const struct node_status *status, struct buf *out) {
     static const struct {
         const char *name;
         void (*put)(const struct node_status *status, struct json *json);
-    } sections[] = {{"crawl", put_crawl},   {"store", put_store}, {"http", put_http},
-                    {"search", put_search}, {"process", NULL},    {"parsers", NULL}};
+    } sections[] = {{"crawl", put_crawl}, {"store", put_store}, {"http", put_http}, {"search", put_search},
+                    {"process", NULL},    {"parsers", NULL},    {"rewritten", NULL}};
     struct json json;
     json_begin(&json, out);
     json_count(&json, "version", 1);

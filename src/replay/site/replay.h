@@ -10,6 +10,7 @@
 #include "http/server/http_server.h"
 #include "replay/archive/archive.h"
 
+struct rewritten;
 struct search;
 struct survey;
 struct admin_pages;
@@ -21,6 +22,7 @@ struct replay {
     struct archive *archive;
     struct search *search;           /* NULL: full text is switched off */
     struct survey *survey;           /* NULL: nobody counts what the archive holds */
+    struct rewritten *rewritten;     /* documents that were rewritten before; NULL: none is kept */
     struct admin_pages *admin_pages; /* NULL: nothing can be changed, as in tests of reading */
     const struct clock *clock;
     const char *title;                   /* of the archive, for its pages; "mnemon" */

@@ -31,12 +31,17 @@ static void kit_free(void *context) {
     buf_done(&kit->text);
     buf_done(&kit->insert);
     scratch_done(&kit->output);
+    sha256_done(&kit->sha256);
     free(kit);
 }
 
 static struct wayback_kit *kit_new(struct archive *archive, struct archive_reader *reader) {
     struct wayback_kit *kit = calloc(1, sizeof *kit);
     if (kit == NULL) {
+        return NULL;
+    }
+    if (sha256_init(&kit->sha256) != ERR_OK) {
+        free(kit);
         return NULL;
     }
     kit->archive = archive;

@@ -248,6 +248,50 @@ static enum err serve_as_parsed(struct wayback *wayback, unsigned status, enum e
     return err == ERR_OK ? serve_stored(wayback, status, detail) : err;
 }
 
+/* What the parser was told, and which record it is: of these the document follows. */
+static void serve_make_key(struct wayback *wayback) {
+    struct wayback_kit *kit = wayback->kit;
+    const struct capture *capture = &wayback->capture;
+    const uint64_t place[] = {capture->volume, capture->location.segment, capture->location.offset,
+                              wayback->record.body.size};
+    sha256_start(&kit->sha256);
+    sha256_update(&kit->sha256, bytes_of(place, sizeof place));
+    sha256_update(&kit->sha256, bytes_of(capture->digest, sizeof capture->digest));
+    sha256_update(&kit->sha256, buf_bytes(&kit->params));
+    sha256_finish(&kit->sha256, kit->key);
+}
+
+/* Into kit->output and the note of kit->job, as the parser would have put it there. */
+static bool serve_find_rewritten(struct wayback *wayback) {
+    struct wayback_kit *kit = wayback->kit;
+    if (wayback->replay->rewritten == NULL) {
+        return false;
+    }
+    serve_make_key(wayback);
+    scratch_clear(&kit->output);
+    return rewritten_find(wayback->replay->rewritten, kit->key, kit->job.note, &kit->job.note_size,
+                          &kit->output);
+}
+
+static void serve_keep_rewritten(struct wayback *wayback) {
+    const struct wayback_kit *kit = wayback->kit;
+    if (wayback->replay->rewritten != NULL && scratch_is_in_memory(&kit->output)) {
+        rewritten_keep(wayback->replay->rewritten, kit->key, bytes_of(kit->job.note, kit->job.note_size),
+                       buf_bytes(&kit->output.memory));
+    }
+}
+
+/* The job has ended, just now (is_new) or when somebody asked for the same before. */
+static enum err serve_as_noted(struct wayback *wayback, unsigned status, enum err err, bool is_new,
+                               struct err_detail *detail) {
+    struct parse_page_note note = {.format = REWRITE_AS_IS};
+    err = serve_read_note(wayback, err, &note);
+    if (err == ERR_OK && is_new) {
+        serve_keep_rewritten(wayback);
+    }
+    return serve_as_parsed(wayback, status, err, &note, detail);
+}
+
 static enum err serve_document(struct wayback *wayback, struct err_detail *detail) {
     wayback->stated = wayback_type_stated(wayback->record.content_type);
     unsigned status = status_of(&wayback->record);
@@ -256,20 +300,21 @@ static enum err serve_document(struct wayback *wayback, struct err_detail *detai
         return serve_as_parsed(wayback, status, ERR_OK, &note, detail);
     }
     enum err err = serve_make_params(wayback);
-    if (err == ERR_OK && wayback_parse_aside(wayback, &parse_page, WAYBACK_REWRITTEN_SIZE_MAX)) {
+    if (err != ERR_OK) {
+        return serve_as_parsed(wayback, status, err, &note, detail);
+    }
+    if (serve_find_rewritten(wayback)) {
+        return serve_as_noted(wayback, status, ERR_OK, false, detail);
+    }
+    if (wayback_parse_aside(wayback, &parse_page, WAYBACK_REWRITTEN_SIZE_MAX)) {
         return ERR_OK; /* wayback_serve_parsed() goes on with it */
     }
-    if (err == ERR_OK) {
-        err = wayback_parse(wayback, &parse_page, WAYBACK_REWRITTEN_SIZE_MAX);
-        err = serve_read_note(wayback, err, &note);
-    }
-    return serve_as_parsed(wayback, status, err, &note, detail);
+    err = wayback_parse(wayback, &parse_page, WAYBACK_REWRITTEN_SIZE_MAX);
+    return serve_as_noted(wayback, status, err, true, detail);
 }
 
 enum err wayback_serve_parsed(struct wayback *wayback, struct err_detail *detail) {
-    struct parse_page_note note = {.format = REWRITE_AS_IS};
-    enum err err = serve_read_note(wayback, wayback->parsed, &note);
-    return serve_as_parsed(wayback, status_of(&wayback->record), err, &note, detail);
+    return serve_as_noted(wayback, status_of(&wayback->record), wayback->parsed, true, detail);
 }
 
 /* Past all that would lead here again, best to the URL that it leads to. ERR_NOT_FOUND: there is nothing

@@ -17,6 +17,7 @@
 #include "replay/archive/wayback_path.h"
 #include "replay/site/partial.h"
 #include "replay/site/replay.h"
+#include "replay/wayback/rewritten.h"
 #include "replay/wayback/wayback_safety.h"
 #include "replay/wayback/wayback_type.h"
 #include "run/turnstile.h"
@@ -78,7 +79,9 @@ struct wayback_kit {
     struct buf text;       /* the value of the header that is being made */
     struct buf insert;     /* put into HTML */
     struct scratch output; /* rewritten or decoded */
-    struct bytes streamed; /* what is sent while the reader is kept for it */
+    struct sha256 sha256;
+    uint8_t key[SHA256_SIZE]; /* of what is rewritten: rewritten.h */
+    struct bytes streamed;    /* what is sent while the reader is kept for it */
 };
 
 /* ---- wayback.c ---- */

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "base/uninitialized.h"
 #include "base/utf8.h"
 #include "web/rewrite/rewrite_state.h"
 
@@ -306,7 +307,7 @@ static void insert_before_tag(struct rewrite *rewrite, const struct rewrite_tag 
  */
 
 static void rewrite_on_start_tag(struct rewrite *rewrite, const struct html_token *token) {
-    struct rewrite_tag tag;
+    UNINITIALIZED struct rewrite_tag tag;
     rewrite_end_text(rewrite); /* a tag in a style or script, in XML */
     if (!rewrite_is_xml(rewrite)) {
         tree_tag(&rewrite->tree, &rewrite->html, token);
