@@ -16,8 +16,9 @@ const FLAGS = [
   "--disable-component-update", "--disable-sync",
 ];
 
-/* A browser asks for a page's icon last, and gives up if the page is left before the icon is there. */
-const LEFT = /\/static\/icon\.svg\?\w+ net::ERR_ABORTED$/;
+/* A browser asks for a page's icon last, and our page for what its parts are of when all are there. Both are given up if
+ * the page is left before. */
+const LEFT = /(?:\/static\/icon\.svg\?\w+|\/api\/v1\/parts\?\S+) net::ERR_ABORTED$/;
 
 /* work(browser), in a browser of its own that is closed whatever happens. */
 export async function withBrowser(work) {

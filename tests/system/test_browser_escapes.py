@@ -79,7 +79,8 @@ def try_all(npm, node, form, names):  # noqa: F811
     origin, urls, listeners = node
     listeners.reached.clear()
     todo = [{"name": name, "url": urls[name], "form": form} for name in names]
-    report = json.loads(run_script(npm, "hostile.js", timeout=600, archive=origin, part="escaping", times=[TIME], sites={}, pages=todo))
+    config = {"archive": origin, "part": "escaping", "times": [TIME], "sites": {}, "pages": todo}
+    report = json.loads(run_script(npm, "hostile.js", timeout=600, is_whole=True, **config))
     return report["tried"], dict(listeners.reached)
 
 
