@@ -29,6 +29,13 @@ SEALED = 60 + 28  # bytes around a datagram: the seal, UDP and IP
 TOUCHED_SIZE = 2 << 30
 
 
+def processor_s(pid):
+    """Of a process, and of those children of it that have ended."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 class Node:
     def __init__(self, mnemon, root, number):
         self.mnemon = mnemon
@@ -48,9 +55,16 @@ class Node:
         return self
 
     def cpu_s(self):
-        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return sum(processor_s(pid) for pid in self.processes())
+
+    def processes(self):
+        """The node, and the parsers that it has started."""
+        found = [str(self.process.pid)]
+        for pid in found:
+            for task in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                    found += file.read().split()
+        return found
 
     def get(self, path):
         with urllib.request.urlopen(self.url + path, timeout=30) as answer:
