@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "net/gateway.h"
 #include "unit.h"
 
 static const char url[] = "http://10.7.0.1:5000/rootDesc.xml";
@@ -103,6 +104,22 @@ static void reads_values(void **state) {
     assert_false(upnp_read_value(bytes_of_string("<a"), "a", value));
 }
 
+static void finds_the_default_route(void **state) {
+    static const char table[] =
+        "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
+        "wlan0\t00000000\t0100000A\t0003\t0\t0\t600\t00000000\t0\t0\t0\n"
+        "eth0\t00000000\t0100070A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+        "eth1\t00000000\t0100080A\t0002\t0\t0\t1\t00000000\t0\t0\t0\n"
+        "eth0\t0000070A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n";
+    struct address gateway;
+    struct address wanted = router();
+    (void)state;
+    assert_true(gateway_parse(bytes_of_string(table), &gateway));
+    assert_true(address_equal(&gateway, &wanted));
+    assert_false(gateway_parse(bytes_of_string("Iface\n"), &gateway));
+    assert_false(gateway_parse(bytes_of_string(""), &gateway));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_where_the_description_is),
@@ -111,6 +128,7 @@ int main(void) {
         cmocka_unit_test(finds_the_service_that_maps_ports),
         cmocka_unit_test(is_sent_to_no_other_host),
         cmocka_unit_test(reads_values),
+        cmocka_unit_test(finds_the_default_route),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
