@@ -167,7 +167,8 @@ static void serve(const struct site *site, int tell_fd) {
     }
     node_http_address(node, &address);
     must(write(tell_fd, &address.port, sizeof address.port) == sizeof address.port, "write");
-    node_await_signal();
+    while (node_await_signal(UINT64_MAX / 2) == 0) {
+    }
     node_stop(node);
     instance_close(instance);
     _exit(0);

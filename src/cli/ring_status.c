@@ -188,6 +188,10 @@ static void print_ring(struct buf *out, const struct node_file *node, const json
     if (strcmp(listening, address) != 0) {
         buf_put_format(out, "listens   at %s\n", listening);
     }
+    const json_t *port_map = json_object_get(ring, "port_map");
+    if (json_is_object(port_map)) {
+        buf_put_format(out, "port      %s\n", ask_text(port_map, "text"));
+    }
     buf_put_format(out, "state     %s\n", ask_text(ring, "text"));
     if (json_is_array(vnodes_of(ring))) {
         buf_put_format(out, "size      about %.0f virtual nodes, %.0f known, %s\n",

@@ -10,6 +10,7 @@
 #include "cli/serve.h"
 #include "cli/serve_confine.h"
 #include "cli/serve_parsers.h"
+#include "cli/serve_port.h"
 #include "node/group/group_files.h"
 #include "node/mirror/mirror_driver_rates.h"
 #include "node/node.h"
@@ -20,6 +21,7 @@ enum {
     NOT_GIVEN = SERVE_PORT_NOT_GIVEN,
     ANY_PORT = 1, /* of an address that shall have none */
     PROXY_PORT = 8118,
+    AWAIT_US = 1000000, /* between two looks at the address */
 };
 
 static void replace_if(uint64_t *setting, uint64_t option, bool is_given) {
@@ -61,6 +63,7 @@ static int read_settings(struct cli *cli, const struct serve_options *options, c
     if (options->keep != SERVE_KEEP_NOT_GIVEN) {
         settings->ring_keep = options->keep;
     }
+    settings->ring_map_port = settings->ring_map_port || options->map_port;
     settings->crawl_allow_private = settings->crawl_allow_private || options->allow_private;
     settings->crawl_allow_private_ring = settings->crawl_allow_private_ring || options->allow_private_ring;
     settings->proxy_intercept = settings->proxy_intercept || options->proxy_intercept;
@@ -196,9 +199,46 @@ static void tell_privileges(const struct cli *cli, const struct data *data, cons
     }
 }
 
+/* Outlives a run of the node, which begins again if its address has changed. */
+struct serve_process {
+    struct confine_state confined;
+    struct parsers *parsers;
+    bool are_parsers_watched;
+    struct serve_port port;
+    uint16_t http_port; /* of the run before; 0: there was none */
+    uint16_t proxy_port;
+    bool is_again; /* what the run ended for */
+};
+
+static int read_ring_address(const struct cli *cli, const struct settings *settings,
+                             struct address *ret_address) {
+    struct bytes ring = settings->ring_address.size > 0 ? settings->ring_address : settings->http_address;
+    return read_address(cli, ring, settings->ring_port, ret_address);
+}
+
+/* Until a signal comes, or the node has another address. */
+static void await_end(struct cli *cli, struct serve_process *process) {
+    while (node_await_signal(AWAIT_US) == 0) {
+        if (serve_port_has_moved(&process->port)) {
+            process->is_again = true;
+            fprintf(cli->err, "the address outside is another one: the node begins again\n");
+            return;
+        }
+    }
+    fprintf(cli->out, "stopping\n");
+    fflush(cli->out);
+}
+
+/* Whoever knows the ports that were chosen finds the next run there. */
+static void keep_ports(struct serve_process *process, const struct node *node) {
+    struct address address;
+    node_http_address(node, &address);
+    process->http_port = address.port;
+    process->proxy_port = node_proxy_address(node, &address) ? address.port : 0;
+}
+
 static int run_node(struct cli *cli, const struct data *data, const struct serve_options *options,
-                    const struct settings *settings, const struct confine_state *confined,
-                    struct parsers *parsers) {
+                    const struct settings *settings, struct serve_process *process) {
     struct mirror_limit down;
     struct mirror_limit up;
     struct node_config config = {
@@ -210,24 +250,27 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
         .program = MNEMON_VERSION,
         .mirror_limit = &down,
         .mirror_upload_limit = &up,
-        .confined = *confined,
-        .parsers = parsers,
+        .confined = process->confined,
+        .parsers = process->parsers,
+        .port_mapper = process->port.mapper,
         .tell = serve_tell,
         .note = note,
         .context = cli,
         .clock = cli->clock,
     };
     struct bytes public = settings->node_public;
-    struct bytes ring = settings->ring_address.size > 0 ? settings->ring_address : settings->http_address;
-    int status = read_address(cli, settings->http_address, settings->http_port, &config.http);
+    uint64_t http_port = process->http_port > 0 ? process->http_port : settings->http_port;
+    int status = read_address(cli, settings->http_address, http_port, &config.http);
     if (status == CLI_DONE) {
-        status = read_address(cli, ring, settings->ring_port, &config.ring);
+        status = read_ring_address(cli, settings, &config.ring);
     }
+    config.ring_public = serve_port_tell(&process->port);
     if (status == CLI_DONE && public.size > 0) {
         status = read_public(cli, public, settings->ring_port, &config.ring_public);
     }
     if (status == CLI_DONE) {
         status = read_proxy(cli, options, settings, &config);
+        config.proxy.port = process->proxy_port > 0 ? process->proxy_port : config.proxy.port;
     }
     if (status == CLI_DONE) {
         status = read_limits(cli, settings, &down, &up);
@@ -244,9 +287,8 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
     }
     print_start(cli, node, data);
     tell_privileges(cli, data, settings);
-    node_await_signal();
-    fprintf(cli->out, "stopping\n");
-    fflush(cli->out);
+    keep_ports(process, node);
+    await_end(cli, process);
     node_stop(node);
     return CLI_DONE;
 }
@@ -279,6 +321,26 @@ static int become_user(struct cli *cli, const struct serve_options *options) {
     return CLI_DONE;
 }
 
+/* With the archive open for as long as it runs. */
+static int serve_once(struct cli *cli, const struct serve_options *options, const struct settings *settings,
+                      struct serve_process *process) {
+    struct data data = {.cli = cli};
+    struct err_detail detail = {0};
+    process->is_again = false;
+    int status = data_open_to_serve(&data, cli, options->data, settings->node_disk);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    enum err err = process->parsers == NULL || process->are_parsers_watched
+                       ? ERR_OK
+                       : parsers_watch(process->parsers, note, cli, &detail);
+    process->are_parsers_watched = err == ERR_OK;
+    status = err == ERR_OK ? run_node(cli, &data, options, settings, process)
+                           : cli_fail(cli, "%s", err_detail_text(&detail, err));
+    data_close(&data);
+    return status;
+}
+
 /*
  * The host of the parsers first: it must not have what follows. Then confined: all threads that are started
  * then are.
@@ -286,26 +348,26 @@ static int become_user(struct cli *cli, const struct serve_options *options) {
 static int serve_archive(struct cli *cli, const struct serve_options *options,
                          const struct settings *settings) {
     struct data data = {.cli = cli};
-    struct confine_state confined;
-    struct parsers *parsers = NULL;
+    struct serve_process process = {0};
+    struct address ring;
     int status = data_find(&data, cli, options->data);
     if (status == CLI_DONE) {
-        status = serve_parsers(cli, settings, &parsers);
+        status = serve_parsers(cli, settings, &process.parsers);
     }
     if (status == CLI_DONE) {
-        status = serve_confine(cli, data.directory, settings, &confined);
+        status = serve_confine(cli, data.directory, settings, &process.confined);
     }
     if (status == CLI_DONE) {
-        status = data_open_to_serve(&data, cli, options->data, settings->node_disk);
+        status = read_ring_address(cli, settings, &ring);
     }
     if (status == CLI_DONE) {
-        struct err_detail detail = {0};
-        enum err err = parsers == NULL ? ERR_OK : parsers_watch(parsers, note, cli, &detail);
-        status = err == ERR_OK ? run_node(cli, &data, options, settings, &confined, parsers)
-                               : cli_fail(cli, "%s", err_detail_text(&detail, err));
-        data_close(&data);
+        status = serve_port_begin(&process.port, cli, data.directory, settings, &ring);
     }
-    parsers_stop(parsers);
+    do {
+        status = status == CLI_DONE ? serve_once(cli, options, settings, &process) : status;
+    } while (status == CLI_DONE && process.is_again);
+    serve_port_end(&process.port);
+    parsers_stop(process.parsers);
     return status;
 }
 
@@ -365,6 +427,10 @@ static const struct option serve_options[] = {
            "if started as root: become this user before anything is opened"),
     OPTION(NUMBER, struct serve_options, port, "port", "PORT", "the port of the ring, UDP and TCP (7070)",
            .max = UINT16_MAX),
+    OPTION(
+        FLAG, struct serve_options, map_port, "map-port", NULL,
+        "ask the router to pass that port on to this node, by PCP, NAT-PMP or UPnP, and tell other nodes the "
+        "address outside"),
     OPTION(NUMBER, struct serve_options, capacity, "capacity", "N",
            "how many virtual nodes this node runs (1); twice as many are twice the work", .min = 1,
            .max = 32),

@@ -20,6 +20,7 @@ struct serve_options {
     const char *token_file; /* instead of it */
     const char *user;
     uint64_t port; /* SERVE_PORT_NOT_GIVEN */
+    bool map_port;
     uint64_t capacity;
     uint64_t disk;
     uint64_t upload_limit;

@@ -7,6 +7,7 @@
 #include "node/crawl/job_files.h"
 #include "node/group/group_driver.h"
 #include "node/transport/ring_json.h"
+#include "replay/site/sheet.h"
 
 static enum err save(void *context, struct bytes url, char ret_id[ADMIN_PAGES_NAME_SIZE_MAX],
                      struct err_detail *detail) {
@@ -84,6 +85,12 @@ static void get_ring(void *context, struct arena *arena, struct ring_view *ret_r
 
 static void show_neighbours(void *context, struct sheet *sheet) {
     const struct admin_api *work = context;
+    char text[PORT_MAPPER_TEXT_SIZE_MAX];
+    if (work->port_mapper != NULL) {
+        sheet_html(sheet, "<h3>Port</h3>\n<p id=port-map>");
+        sheet_string(sheet, port_mapper_text(work->port_mapper, text));
+        sheet_html(sheet, "\n");
+    }
     transport_show(work->transport, sheet);
 }
 
@@ -100,6 +107,9 @@ static void put_ring(void *context, struct buf *out) {
     json_begin(&json, out);
     if (text.err == ERR_OK && text.size > 0) {
         json_members(&json, buf_bytes(&text));
+    }
+    if (work->port_mapper != NULL) {
+        port_mapper_put(work->port_mapper, &json);
     }
     ring_services_put(work->services, &view, &json);
     json_end(&json);

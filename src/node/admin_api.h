@@ -4,6 +4,7 @@
 #ifndef MNEMON_NODE_ADMIN_API_H
 #define MNEMON_NODE_ADMIN_API_H
 
+#include "net/port_mapper.h"
 #include "node/admin/monitor.h"
 #include "node/crawl/crawl_loop.h"
 #include "node/crawl/save_requests.h"
@@ -18,6 +19,7 @@ struct admin_api {
     struct crawl_loop *crawl_loop;
     struct save_requests *save_requests;
     struct transport *transport;
+    struct port_mapper *port_mapper; /* NULL: no port is to be mapped */
     struct crowd_lookups *crowd_lookups;
     struct monitor *monitor;
     struct ring_services *services;

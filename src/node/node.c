@@ -302,6 +302,7 @@ static enum err open_admin_pages(struct node *node) {
                                     .crawl_loop = node->crawl_loop,
                                     .save_requests = node->save_requests,
                                     .transport = node->transport,
+                                    .port_mapper = config->port_mapper,
                                     .services = node->ring_services};
     enum err err = crowd_lookups_start(ring_services_crowd(node->ring_services), node->access,
                                        &node->work.crowd_lookups);
@@ -585,10 +586,10 @@ void node_take_signals(void) {
     signal(SIGPIPE, SIG_IGN);
 }
 
-int node_await_signal(void) {
+int node_await_signal(uint64_t time_us) {
     sigset_t signals = stop_signals();
-    int number = 0;
-    while (sigwait(&signals, &number) != 0) {
-    }
-    return number;
+    struct timespec time = {.tv_sec = (time_t)(time_us / 1000000),
+                            .tv_nsec = (long)(time_us % 1000000 * 1000)};
+    int number = sigtimedwait(&signals, NULL, &time);
+    return number > 0 ? number : 0;
 }

@@ -25,6 +25,7 @@
 struct mirror_limit;
 struct node;
 struct parsers;
+struct port_mapper;
 
 /* 0 or NULL stands for the default in parentheses. */
 struct node_config {
@@ -34,6 +35,7 @@ struct node_config {
     struct address http;             /* port 0: any that is free */
     struct address ring;             /* for other nodes (node/transport/transport.h, as the next three) */
     struct address ring_public;      /* zeros: the same */
+    struct port_mapper *port_mapper; /* (none) for its status; outlives the node */
     const char *ring_join;           /* HOST[:PORT] of somebody in it */
     const char *ring_token;
     const char *program;                     /* (none) its version, which other nodes are told */
@@ -75,7 +77,7 @@ bool node_proxy_address(const struct node *node, struct address *ret_address);
  */
 void node_take_signals(void);
 
-/* The number of the signal. */
-int node_await_signal(void);
+/* The number of the signal. 0: it did not come in this time. */
+int node_await_signal(uint64_t time_us);
 
 #endif

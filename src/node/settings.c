@@ -39,6 +39,7 @@ static const struct config_key settings_keys[] = {
     SETTING("http.public", TEXT, http_public, NULL),
     SETTING("ring.address", TEXT, ring_address, NULL),
     SETTING("ring.port", NUMBER, ring_port, "7070", .max = UINT16_MAX),
+    SETTING("ring.map_port", SWITCH, ring_map_port, "no"),
     SETTING("ring.capacity", NUMBER, ring_capacity, "1", .min = 1, .max = 32),
     SETTING("ring.first_place", NUMBER, ring_first_place, "32", .max = 32),
     SETTING("ring.upload", SIZE, ring_upload, "0", .max = UINT64_C(1) << 40),

@@ -20,6 +20,7 @@ struct settings {
     struct bytes ring_address;
     struct bytes node_public;
     uint64_t ring_port;
+    bool ring_map_port;
     uint64_t ring_capacity;
     uint64_t ring_first_place;
     uint64_t ring_upload; /* bytes a second; 0: any */
