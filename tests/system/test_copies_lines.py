@@ -8,6 +8,7 @@ import random
 import shutil
 import threading
 import time
+import urllib.request
 
 import pytest
 
@@ -15,6 +16,7 @@ import netlinks
 import ringnodes
 from ringnodes import await_agreement, found, wait_for
 from test_together_refill import RECORD, keeping
+from waiting import PATIENCE_S
 
 COUNT = int(os.environ.get("MNEMON_LINES", "3000"))
 FETCHES_MOST = COUNT / 2  # questions: 60 to 94 for 3,000 on a machine that does nothing else, 501 where eight others compute
@@ -22,15 +24,21 @@ DELAY_MS = 50  # one way
 FAST = 100_000_000  # bytes a second
 SLOW = 125_000  # 1 Mbit/s
 SLOW_COUNT = COUNT // 10
+READS_MIN = 2  # while a line is full: the first might have waited for the end of it
 HOSTS = 16  # that are crawled
 
 
-def write(path, count=COUNT):
-    """Captures of 3 KB that no compression makes much smaller."""
+def bodies(count):
+    """3 KB each, that no compression makes much smaller."""
     source = random.Random(1)
+    for _ in range(count):
+        yield base64.b64encode(source.randbytes(2250)).decode()
+
+
+def write(path, count=COUNT):
+    """A capture of each of them."""
     with path.open("w", newline="") as out:
-        for number in range(count):
-            body = base64.b64encode(source.randbytes(2250)).decode()
+        for number, body in enumerate(bodies(count)):
             http = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n{body}"
             out.write(RECORD.format(number=number, size=len(http), http=http))
 
@@ -195,9 +203,17 @@ def test_a_node_that_crawls_copies_as_fast(tmp_path):
             site.shutdown()
 
 
-def test_a_slow_line_delays_nobody_else_and_is_filled(tmp_path):
+def read(each, number):
+    """As a reader at its site does."""
+    with netlinks.inside(each.namespace), urllib.request.urlopen(
+            f"{each.url}/web/2030id_/http://example.org/p{number}", timeout=PATIENCE_S) as answer:
+        return answer.read().decode()
+
+
+def test_a_slow_line_delays_nobody_else_and_is_filled_and_reads_go_on(tmp_path):
     with lines(tmp_path, 3, 3) as (wires, nodes):
         first, second, slow = nodes
+        expected = list(bodies(SLOW_COUNT))
         write(tmp_path / "all.warc", SLOW_COUNT)
         begin(nodes, 3)
         wires.shape(2, DELAY_MS / 2, SLOW, SLOW)
@@ -205,6 +221,18 @@ def test_a_slow_line_delays_nobody_else_and_is_filled(tmp_path):
         assert first.run("import", tmp_path / "all.warc").returncode == 0
         wait_for(lambda: keeping(second)["keys"] == SLOW_COUNT, lambda: str(keeping(second)))
         fast_s, there = time.monotonic() - began, keeping(slow)["keys"]
+
+        # Whatever the slow one has by then, it is to be read through all of them, over its full line, too.
+        waits, number = {each: [] for each in nodes}, SLOW_COUNT
+        while keeping(slow)["keys"] < SLOW_COUNT and number > 0:
+            number -= 1
+            for each in nodes:
+                asked = time.monotonic()
+                assert read(each, number) == expected[number], (each.place, number)
+                waits[each].append(time.monotonic() - asked)
+        for each in nodes:
+            print(f"{len(waits[each])} reads at {each.place} meanwhile, the slowest in {1000 * max(waits[each], default=0):.0f} ms")
+        assert len(waits[slow]) >= READS_MIN, "reads do not wait until all copies have come"
         wait_for(lambda: keeping(slow)["keys"] == SLOW_COUNT, lambda: str(keeping(slow)))
         slow_s, received = time.monotonic() - began, counts.end().received(2)
         fetched = keeping(slow)["fetched"]  # an answer that is late is asked of the other holder, too
