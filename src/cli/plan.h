@@ -40,6 +40,8 @@ struct plan_measure {
     uint64_t visits_count;     /* captures of a URL with the contents of the one before */
     uint64_t revisits_count;   /* of them, stored as revisits */
     double visits_size;        /* sum of the records of these, and of their part of the index */
+    uint64_t witnessed_count;  /* captures of witnesses, whatever they got */
+    uint64_t rounds_count;     /* visits of a URL that these are of */
     double added_count;        /* URLs that were first captured after the first round of visits */
     double added_days;         /* in so many days; 0: it is too young to tell */
     struct plan_kind pages;

@@ -64,6 +64,8 @@ static void put_measured(const struct plan *plan, struct json *json) {
     json_count(json, "links", measure->links_count);
     json_count(json, "unchanged_visits", measure->visits_count);
     put(json, "unchanged_visits_size", measure->visits_size);
+    json_count(json, "witnessed", measure->witnessed_count);
+    json_count(json, "witnessed_visits", measure->rounds_count);
     put(json, "added_urls", measure->added_count);
     put(json, "added_days", measure->added_days);
     put_kind(&measure->pages, "pages", json);

@@ -34,6 +34,7 @@ struct measuring {
     struct plan_kind *kind; /* NULL: nobody has said yet what it is */
     int64_t time_us;        /* of its last capture */
     uint8_t digest[KEY_DIGEST_SIZE];
+    uint32_t visit_s;              /* of its last witness; 0: there was none */
     uint32_t first_days[DAYS_MAX]; /* of URLs that were captured for the first time on that day */
     size_t last_day;               /* of any capture */
     uint64_t index_size;           /* of a capture, on average */
@@ -126,6 +127,16 @@ static void see_distance(struct measuring *measuring, const struct capture *capt
     }
 }
 
+/* Captures of one visit follow each other, except where a slow one falls into the next visit. */
+static void see_witness(struct measuring *measuring, const struct capture *capture, bool is_same_url) {
+    if (capture->visit_s != 0) {
+        bool is_same_visit = is_same_url && measuring->visit_s == capture->visit_s;
+        measuring->measure->witnessed_count++;
+        measuring->measure->rounds_count += !is_same_visit;
+    }
+    measuring->visit_s = capture->visit_s != 0 || !is_same_url ? capture->visit_s : measuring->visit_s;
+}
+
 static void count_day(struct measuring *measuring, const struct capture *capture, bool is_first) {
     static const int64_t START_US = INT64_C(631152000) * 1000000; /* 1990 */
     int64_t day = capture->time_us >= START_US ? (capture->time_us - START_US) / (int64_t)DAY_US : -1;
@@ -176,6 +187,7 @@ static enum err see_capture(struct measuring *measuring, const struct capture *c
     }
     measure->captures_count++;
     count_day(measuring, capture, !is_same_url);
+    see_witness(measuring, capture, is_same_url);
     bool is_changed = !is_same_url || memcmp(measuring->digest, capture->digest, KEY_DIGEST_SIZE) != 0;
     if (is_same_url) {
         see_distance(measuring, capture, is_changed);
@@ -338,6 +350,10 @@ void plan_apply(struct plan *plan) {
     set(plan, CAPACITY_URL_SIZE, measure->urls_size / urls_count);
     if (measure->revisits_count > 0) {
         set(plan, CAPACITY_VISIT_SIZE, measure->visits_size / (double)measure->revisits_count);
+    }
+    if (measure->rounds_count > 0) {
+        double witnesses = (double)measure->witnessed_count / (double)measure->rounds_count;
+        set(plan, CAPACITY_WITNESSES, (double)(uint64_t)(witnesses + 0.5));
     }
     if (measure->added_days > 0) {
         set(plan, CAPACITY_ADDED, measure->added_count / urls_count / measure->added_days);

@@ -240,6 +240,10 @@ static void put_measured(const struct plan *plan, struct buf *out) {
     if (distances_count > 0) {
         text_put_line(out, "unchanged since the one before", share_cell(1 - changes_count / distances_count));
     }
+    if (measure->rounds_count > 0) {
+        text_put_line(out, "captures of a visit, by witnesses",
+                      count_cell((double)measure->witnessed_count / (double)measure->rounds_count));
+    }
     text_put_line(out, "contents it had from other URLs",
                   share_cell((double)measure->duplicates_count / (double)measure->contents_count));
 }

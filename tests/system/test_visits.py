@@ -209,3 +209,18 @@ def test_witnesses_who_got_the_same_are_one_capture(node, library):
             assert all(signer in page for signer in signers)
             assert len(json.loads(ask(each, f"/web/timemap/json/{url}"))["mementos"]["list"]) == (1 if is_alike else 2)
             assert len(each.run("list", url).stdout.splitlines()) == (1 if is_alike else 2)
+
+    # And a plan by the archive of a node, which runs or does not, takes them for what they are.
+    count = len(origin.urls())
+    for is_running in (True, False):
+        for each in nodes:
+            done = each.run("plan", "--json", "--nodes", "3")
+            assert done.returncode == 0, done.stderr
+            told = json.loads(done.stdout)
+            assert told["inputs"]["witnesses"] == {"value": 2, "from": "measured"}
+            measured = told["measured"]
+            assert measured["witnessed_visits"] == count and measured["witnessed"] == 2 * count, measured
+            assert measured["unchanged_visits"] == count - 1, "the second of two that got the same"
+            assert re.search("captures of a visit, by witnesses +2\n", each.run("plan", "--measured").stdout)
+            if is_running:
+                each.stop()
