@@ -28,6 +28,9 @@ struct plan_kind {
     uint64_t sizes_count;     /* sampled */
     double sizes;             /* sum, of contents as received */
     double stored_sizes;      /* sum, of their records in the segments */
+    uint64_t read_count;      /* of a smaller sample, for what is inside of the encodings they came in */
+    double received_size;     /* of these, as received … */
+    double decoded_size;      /* … and without gzip and the like */
 };
 
 struct plan_measure {

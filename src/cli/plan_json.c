@@ -46,6 +46,9 @@ static void put_kind(const struct plan_kind *kind, const char *name, struct json
     json_count(json, "sizes", kind->sizes_count);
     put(json, "size", kind->sizes);
     put(json, "stored", kind->stored_sizes);
+    json_count(json, "read", kind->read_count);
+    put(json, "received", kind->received_size);
+    put(json, "decoded", kind->decoded_size);
     json_close(json);
 }
 

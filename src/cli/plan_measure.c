@@ -12,8 +12,8 @@
 
 enum {
     SIZES_MAX = 1 << 16,            /* looked up in the index, at most about */
-    PAGES_READ_MAX = 256,           /* for their links */
-    PAGE_SIZE_MAX = 4 << 20,        /* decoded, of such a page */
+    CONTENTS_READ_MAX = 256,        /* of each kind, for sizes without encoding and for links of pages */
+    CONTENT_SIZE_MAX = 4 << 20,     /* decoded, of one of them */
     PROGRESS_FIRST_COUNT = 1 << 17, /* below it no line is worth its while */
     DAYS_MAX = 366 * 60,            /* since 1990 */
 };
@@ -27,7 +27,7 @@ struct measuring {
     struct plan_measure *measure;
     struct instance_session *session; /* of its own: the walk has another */
     uint64_t sizes_every;             /* of so many digests one is in the sample */
-    uint64_t pages_every;
+    uint64_t reads_every;
     /* the URL that the walk is at */
     struct buf surt;
     bool has_captures;
@@ -38,7 +38,8 @@ struct measuring {
     uint32_t first_days[DAYS_MAX]; /* of URLs that were captured for the first time on that day */
     size_t last_day;               /* of any capture */
     uint64_t index_size;           /* of a capture, on average */
-    /* for links */
+    /* for what is read */
+    uint64_t decoded_size;
     struct links *links;
     struct record record;
     struct content content;
@@ -46,34 +47,47 @@ struct measuring {
     struct sink sink;
 };
 
-/* ---- links of a page ---- */
+/* ---- what is read ---- */
 
 static void count_link(void *context, const struct link *link) {
     (void)link;
     ((struct plan_measure *)context)->links_count++;
 }
 
-static enum err feed_links(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
+static enum err feed_content(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
     (void)detail;
     struct measuring *measuring = (struct measuring *)((char *)sink - offsetof(struct measuring, sink));
-    return links_feed(measuring->links, bytes);
+    bool is_page = measuring->kind == &measuring->measure->pages;
+    measuring->decoded_size += bytes.size;
+    return is_page ? links_feed(measuring->links, bytes) : ERR_OK;
 }
 
-/* What is damaged counts as far as it can be read; what cannot be read at all does not count. */
-static void read_links(struct measuring *measuring, const struct capture *capture) {
+/* Links of what is damaged count as far as it can be read, its size does not count. */
+static void read_content(struct measuring *measuring, const struct capture *capture) {
     struct plan_measure *measure = measuring->measure;
+    struct plan_kind *kind = measuring->kind;
     struct record *record = &measuring->record;
-    if (measure->linking_count >= PAGES_READ_MAX ||
+    if (kind->read_count >= CONTENTS_READ_MAX ||
         url_parse(&measuring->base, capture->url, NULL, NULL) != ERR_OK ||
         record_read(record, measuring->session, capture->volume, &capture->location, NULL) != ERR_OK) {
         return;
     }
-    links_start(measuring->links, BYTES("text/html"), &measuring->base, NULL, count_link, measure);
-    (void)(content_start(&measuring->content, record->head, PAGE_SIZE_MAX, &measuring->sink, NULL) ==
-               ERR_OK &&
-           content_put(&measuring->content, record->body, NULL) == ERR_OK &&
-           content_finish(&measuring->content, NULL) == ERR_OK);
-    measure->linking_count += links_finish(measuring->links) == ERR_OK;
+    measuring->decoded_size = 0;
+    if (kind == &measure->pages) {
+        links_start(measuring->links, BYTES("text/html"), &measuring->base, NULL, count_link, measure);
+    }
+    bool is_whole = content_start(&measuring->content, record->head, CONTENT_SIZE_MAX, &measuring->sink,
+                                  NULL) == ERR_OK &&
+                    content_put(&measuring->content, record->body, NULL) == ERR_OK &&
+                    content_finish(&measuring->content, NULL) == ERR_OK;
+    if (kind == &measure->pages) {
+        measure->linking_count += links_finish(measuring->links) == ERR_OK;
+    }
+    if (is_whole) {
+        kind->read_count++;
+        kind->received_size += (double)record->body.size;
+        kind->decoded_size += (double)measuring->decoded_size;
+    }
 }
 
 /* ---- captures ---- */
@@ -113,8 +127,8 @@ static void see_contents(struct measuring *measuring, const struct capture *capt
         return;
     }
     measure_size(measuring, capture);
-    if (measuring->kind == &measuring->measure->pages && is_sampled(capture, measuring->pages_every)) {
-        read_links(measuring, capture);
+    if (is_sampled(capture, measuring->reads_every)) {
+        read_content(measuring, capture);
     }
 }
 
@@ -220,6 +234,18 @@ static uint64_t count_captures(struct data *data) {
     return count;
 }
 
+/* Likewise: a visit that found nothing new has no block. */
+static uint64_t count_contents(struct data *data) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < instance_volumes_count(data->instance); i++) {
+        struct volume_stat stat;
+        if (instance_stat(data->session, i, &stat, NULL) == ERR_OK) {
+            count += stat.blocks_count;
+        }
+    }
+    return count;
+}
+
 /* The part of the index that one capture has. */
 static uint64_t measure_index(struct data *data) {
     uint64_t size = 0;
@@ -253,16 +279,16 @@ static enum err walk(struct measuring *measuring, struct data *data, struct prog
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
-static enum err measuring_init(struct measuring *measuring, struct data *data, uint64_t captures_count,
-                               struct plan_measure *measure) {
+static enum err measuring_init(struct measuring *measuring, struct data *data, struct plan_measure *measure) {
+    uint64_t contents_count = count_contents(data);
     *measuring = (struct measuring){
         .measure = measure,
         .session = instance_session_new(data->instance),
-        .sizes_every = captures_count / SIZES_MAX + 1,
-        .pages_every = captures_count / PAGES_READ_MAX + 1,
+        .sizes_every = contents_count / SIZES_MAX + 1,
+        .reads_every = contents_count / CONTENTS_READ_MAX + 1,
         .index_size = measure_index(data),
         .links = links_new(),
-        .sink.append = feed_links,
+        .sink.append = feed_content,
     };
     buf_init(&measuring->surt, INDEX_SURT_SIZE_MAX);
     url_init(&measuring->base);
@@ -292,7 +318,7 @@ int plan_measure(struct cli *cli, const struct plan_options *options, struct dat
     if (measuring == NULL) {
         return cli_fail(cli, "%s", err_text(ERR_MEMORY));
     }
-    enum err err = measuring_init(measuring, data, captures_count, ret_measure);
+    enum err err = measuring_init(measuring, data, ret_measure);
     err = err == ERR_OK ? walk(measuring, data, &progress) : err;
     if (err == ERR_OK) {
         count_added(measuring, ret_measure);
@@ -328,8 +354,9 @@ static void set(struct plan *plan, enum capacity_field field, double value) {
 static void set_kind(struct plan *plan, const struct plan_kind *kind, enum capacity_field size,
                      enum capacity_field compressed, enum capacity_field changed) {
     if (kind->sizes > 0) {
-        set(plan, size, kind->sizes / (double)kind->sizes_count);
-        set(plan, compressed, kind->stored_sizes / kind->sizes);
+        double decoded = kind->received_size > 0 ? kind->decoded_size / kind->received_size : 1;
+        set(plan, size, decoded * kind->sizes / (double)kind->sizes_count);
+        set(plan, compressed, kind->stored_sizes / (decoded * kind->sizes));
     }
     if (kind->distances_count > 0) {
         double count = (double)kind->distances_count;
