@@ -248,6 +248,41 @@ static void put_measured(const struct plan *plan, struct buf *out) {
                   share_cell((double)measure->duplicates_count / (double)measure->contents_count));
 }
 
+/* A row of the thesis's table; measured or not, its figure is a share, a size or a number. */
+struct mit_row {
+    const char *label;
+    enum capacity_field field;
+    const char *thesis;
+};
+
+/* Table 3.1 of the thesis, "data obtained in the MIT experiment", beside the same of this archive. */
+static void put_mit_table(const struct plan *plan, struct buf *out) {
+    static const struct mit_row rows[] = {
+        {"size of a page", CAPACITY_PAGE_SIZE, "12 KB"},
+        {"size of another object", CAPACITY_EMBED_SIZE, "32 KB"},
+        {"pages that change in a day", CAPACITY_PAGES_CHANGED, "1 %"},
+        {"other objects that change in a day", CAPACITY_EMBEDS_CHANGED, "< 0.01 %"},
+        {"new objects in a day", CAPACITY_ADDED, "0.5 %"},
+        {"pages, compressed", CAPACITY_PAGE_COMPRESSED, "24.8 %"},
+        {"other objects, compressed", CAPACITY_EMBED_COMPRESSED, "98.6 %"},
+        {"links on a page", CAPACITY_LINKS, "36"},
+        {"length of a URL", CAPACITY_URL_SIZE, "59 bytes"},
+    };
+    const struct plan_measure *measure = &plan->measure;
+    double urls_count = (double)(measure->pages.urls_count + measure->embeds.urls_count);
+    buf_put_format(out, "\n%-*s %14s %14s\n", LABEL_WIDTH + 2, "Table 3.1 of the thesis", "here", "MIT");
+    buf_put_format(out, "  %-*s %14s %14s\n", LABEL_WIDTH, "URLs", count_cell(urls_count).text, "1,399,701");
+    buf_put_format(out, "  %-*s %14s %14s\n", LABEL_WIDTH, "of them no pages (MIT: images)",
+                   share_cell((double)measure->embeds.urls_count / urls_count).text, "43.5 %");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        enum capacity_field field = rows[i].field;
+        struct cell cell = value_cell(capacity_fields[field].unit, capacity_value(&plan->inputs, field));
+        bool is_measured = plan->origins[field] == PLAN_MEASURED;
+        buf_put_format(out, "  %-*s %14s %14s\n", LABEL_WIDTH, rows[i].label,
+                       is_measured ? cell.text : "not measured", rows[i].thesis);
+    }
+}
+
 static void put_table(const struct capacity *capacity, struct buf *out) {
     static const char *const names[CAPACITY_ROWS_COUNT] = {
         [CAPACITY_SNAPSHOT_PAGES] = "snapshot, pages",
@@ -360,6 +395,7 @@ void plan_put_text(const struct plan *plan, struct buf *out) {
     put_inputs(plan, out);
     if (plan->is_measured) {
         put_measured(plan, out);
+        put_mit_table(plan, out);
     }
     put_table(&plan->capacity, out);
     put_storage(plan, out);
