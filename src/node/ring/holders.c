@@ -139,21 +139,14 @@ static void add_from_view(struct holders_arc *arc, const struct view *view, size
     }
 }
 
-/* Its nodes follow each other from this place of the view on: are all of one site? Then the last gives way.
- */
+/* Its nodes follow each other from this place of the view on. */
 static void spread(struct holders_arc *arc, const struct view *view, size_t position) {
     if (view->sites == NULL || arc->count < 2 || arc->count < view->copies) {
         return;
     }
-    uint64_t site = view->sites[position];
-    for (size_t i = 1; i < view->count; i++) {
-        size_t at = (position + i) % view->count;
-        if (view->sites[at] != site) {
-            if (!holders_has(arc, &view->vnodes[at].peer)) {
-                holders_replace_last(arc, &view->vnodes[at].peer, &view->self);
-            }
-            return;
-        }
+    size_t at = holders_arc_other_site(view->sites, view->count, position);
+    if (at < view->count && !holders_has(arc, &view->vnodes[at].peer)) {
+        holders_replace_last(arc, &view->vnodes[at].peer, &view->self);
     }
 }
 

@@ -27,4 +27,20 @@ static inline bool holders_arc_has(const struct holders_arc *arc, const struct p
     return false;
 }
 
+/*
+ * Which place of the ring gives its node instead of the last holder (docs/decisions/0021-sites.md): the
+ * holders follow each other from position on, and sites has where the node of each place stands. If all of
+ * them are of one site, it is the first place behind them that is of another; if that node is a holder, or
+ * there is no such place (count), all stay as they are.
+ */
+static inline size_t holders_arc_other_site(const uint64_t *sites, size_t count, size_t position) {
+    for (size_t i = 1; i < count; i++) {
+        size_t at = (position + i) % count;
+        if (sites[at] != sites[position]) {
+            return at;
+        }
+    }
+    return count;
+}
+
 #endif
