@@ -1,16 +1,14 @@
 /*
- * ring-churn: nodes that come and go as Gnutella's did (thesis 6.3).
+ * ring-churn: nodes that come and go as Gnutella's did (sessions.h).
  *
- * What is known of those: half of all sessions are shorter than an hour (Saroiu, Gummadi and Gribble 2002),
- * and of the nodes that are there at a time 93 % are gone ten hours later (the same, in the thesis). An
- * exponential distribution cannot have both: it would leave 0.1 %. A Weibull distribution of shape 0.7 has,
- * with many short sessions and some very long ones. Absences are drawn like sessions, so that half of
- * all nodes are up. Nobody says goodbye: every end is a crash. Whoever comes back has the place it had.
+ * Absences are drawn like sessions, so that half of all nodes are up. Nobody says goodbye: every end is a
+ * crash. Whoever comes back has the place it had.
  */
 #include <stdlib.h>
 
 #include "sim/experiments/experiment.h"
 #include "sim/experiments/ring_lookups.h"
+#include "sim/experiments/sessions.h"
 
 enum {
     FINGERS_COUNT = 20,
@@ -41,32 +39,13 @@ struct churn {
 
 /* ---- sessions ---- */
 
-enum { FRACTION_BITS = 24 }; /* of fixed-point numbers: equal on every machine */
-
-static uint64_t multiply(uint64_t a, uint64_t b) {
-    return (a * b) >> FRACTION_BITS;
-}
-
-static uint64_t churn_square_root(uint64_t value) {
-    return network_square_root(value << FRACTION_BITS);
-}
-
-/* Weibull: an exponential number to the power 1 / 0.7, nearly: 1 + 1/4 + 1/8 + 1/16. */
-static uint64_t draw_us(struct churn *churn) {
-    uint64_t exponential = prng_exponential(&churn->prng, UINT64_C(1) << FRACTION_BITS);
-    uint64_t fourth = churn_square_root(churn_square_root(exponential));
-    uint64_t eighth = churn_square_root(fourth);
-    uint64_t power = multiply(multiply(exponential, fourth), multiply(eighth, churn_square_root(eighth)));
-    uint64_t scale_ms = churn->median_us / 1000 * 100000 / 59045; /* ln 2 to that power is 0.59045 */
-    return multiply(scale_ms, power) * 1000 + 1;
-}
-
 /* Begun long ago, so that those that are up are what one finds at any moment: mostly long sessions. */
 static struct churn_node draw_node(struct churn *churn) {
     uint64_t now_us = 100 * churn->median_us;
-    struct churn_node node = {.is_up = prng_below(&churn->prng, 2) == 0, .change_at_us = draw_us(churn)};
+    struct churn_node node = {.is_up = prng_below(&churn->prng, 2) == 0,
+                              .change_at_us = sessions_draw_us(&churn->prng, churn->median_us)};
     while (node.change_at_us <= now_us) {
-        node.change_at_us += draw_us(churn);
+        node.change_at_us += sessions_draw_us(&churn->prng, churn->median_us);
         node.is_up = !node.is_up;
     }
     node.change_at_us -= now_us;
@@ -87,7 +66,7 @@ static void draw_nodes(struct churn *churn) {
 static enum err churn_change(struct churn *churn, uint32_t index) {
     struct sim *sim = churn->world.sim;
     struct churn_node *node = &churn->nodes[index];
-    node->change_at_us += draw_us(churn);
+    node->change_at_us += sessions_draw_us(&churn->prng, churn->median_us);
     node->is_up = !node->is_up;
     if (!node->is_up) {
         sim_crash(sim, index);
