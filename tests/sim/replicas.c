@@ -7,6 +7,7 @@ struct found {
     uint64_t lost_count;
     uint64_t received_count;
     uint64_t disks_count;
+    uint64_t struck_count;
     struct digest digest;
 };
 
@@ -20,6 +21,7 @@ static struct found run(struct years_config config) {
     found.lost_count = world.lost_count;
     found.received_count = world.counts.received_count;
     found.disks_count = world.counts.disks_count;
+    found.struck_count = world.counts.struck_count;
     years_world_done(&world);
     return found;
 }
@@ -94,12 +96,38 @@ static void six_copies_outlast_a_year_and_lost_disks(void **state) {
     assert_int_equal(found.lost_count, 0);
 }
 
+/* Nothing but the blow happens, so that every object has its three copies. */
+static struct found strike_site(bool counts_sites) {
+    return run((struct years_config){.seed = 1,
+                                     .nodes_count = 20,
+                                     .objects_count = 400,
+                                     .copies = 3,
+                                     .duration_us = 20 * YEARS_DAY_US,
+                                     .lifetime_us = 100000 * YEARS_DAY_US,
+                                     .up_us = 100000 * YEARS_DAY_US,
+                                     .object_us = YEARS_DAY_US / 24,
+                                     .compare_us = YEARS_DAY_US,
+                                     .grace_us = YEARS_DAY_US,
+                                     .blow = YEARS_GONE,
+                                     .sites_count = 4,
+                                     .counts_sites = counts_sites});
+}
+
+static void no_object_is_lost_with_a_site_if_holders_are_chosen_by_sites(void **state) {
+    (void)state;
+    struct found apart = strike_site(true);
+    struct found anywhere = strike_site(false);
+    assert_int_equal(apart.struck_count, 0);
+    assert_in_range(anywhere.struck_count, 10, 100); /* 42 are expected */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repair_keeps_what_is_lost_without_it),
         cmocka_unit_test(a_third_that_goes_for_good_costs_more_than_one_that_comes_back),
         cmocka_unit_test(equal_seeds_give_equal_worlds),
         cmocka_unit_test(six_copies_outlast_a_year_and_lost_disks),
+        cmocka_unit_test(no_object_is_lost_with_a_site_if_holders_are_chosen_by_sites),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

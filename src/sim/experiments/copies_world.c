@@ -711,11 +711,14 @@ enum err copies_world_init(struct copies_world *world, const struct copies_world
     queue_init(&world->queue, (size_t)MESSAGES_MAX, world_counts, world);
     world->nodes = calloc(config->nodes_count, sizeof *world->nodes);
     world->order = calloc(config->nodes_count, sizeof *world->order);
+    world->row = calloc(config->nodes_count, sizeof *world->row);
+    world->row_sites = calloc(config->nodes_count, sizeof *world->row_sites);
     world->memory = malloc(RECONCILE_MESSAGE_SIZE_MAX);
     world->err = copies_archive_init(&world->archive, config->captures_count, &world->prng);
     enum err err = copies_lines_init(&world->lines, config->nodes_count);
     world->err = world->err != ERR_OK ? world->err : err;
-    if (world->nodes == NULL || world->order == NULL || world->memory == NULL) {
+    if (world->nodes == NULL || world->order == NULL || world->row == NULL || world->row_sites == NULL ||
+        world->memory == NULL) {
         world->err = ERR_MEMORY;
     }
     for (uint32_t i = 0; i < config->nodes_count && world->err == ERR_OK; i++) {
@@ -745,6 +748,8 @@ void copies_world_done(struct copies_world *world) {
     free(world->messages);
     free(world->nodes);
     free(world->order);
+    free(world->row);
+    free(world->row_sites);
     free(world->memory);
 }
 

@@ -32,6 +32,7 @@ struct copies_world_config {
     uint64_t capture_us;     /* that one is on the line of its giver and of its taker */
     uint32_t capture_size;
     bool keeps_parts;  /* a capture stands for many: what came of it before a cut need not come again */
+    bool counts_sites; /* holders are chosen so that no site has all copies */
     uint64_t scrub_us; /* in which a disk reads 64 captures again; 0: it never does */
     struct replicator_config machine; /* seed and secret are drawn */
 
@@ -49,8 +50,9 @@ struct copies_world_node {
     struct peer peer;
     struct ring_id place;
     bool is_up;
-    bool is_idle;            /* it answers and fetches nothing of its own accord */
-    uint32_t life;           /* messages of an earlier one count no more */
+    bool is_idle;  /* it answers and fetches nothing of its own accord */
+    uint32_t life; /* messages of an earlier one count no more */
+    uint64_t site;
     uint32_t group;          /* nodes of different groups do not reach each other */
     uint64_t silent_from_us; /* it answers nothing from then on … */
     uint64_t silent_to_us;   /* … until then */
@@ -74,6 +76,8 @@ struct copies_world {
     struct copies_archive archive;
     struct copies_world_node *nodes; /* in the order of their places, unless one has come anew */
     uint32_t *order;                 /* the nodes in that order */
+    uint32_t *row;                   /* those that somebody sees, in that order, from one of them on … */
+    uint64_t *row_sites;             /* … and where they stand */
     struct copies_message *messages; /* under way, by index */
     uint32_t messages_count;
     uint32_t messages_max;

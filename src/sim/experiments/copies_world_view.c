@@ -45,6 +45,26 @@ static uint32_t view_before(const struct copies_world *world, uint32_t viewer, u
     return node;
 }
 
+/* If all of an arc's holders are of one site, another gives its node (as node/ring/holders.c does it). */
+static void view_spread(const struct copies_world_node *viewer, uint32_t primary, struct holders_arc *arc) {
+    struct copies_world *world = viewer->world;
+    uint32_t count = 0;
+    uint32_t node = primary;
+    do {
+        world->row[count] = node;
+        world->row_sites[count++] = world->nodes[node].site;
+        node = copies_world_next(world, viewer->index, node);
+    } while (node != primary);
+    size_t at = holders_arc_other_site(world->row_sites, count, 0);
+    if (arc->count < 2 || arc->count < world->config.copies || at == count ||
+        holders_arc_has(arc, &world->nodes[world->row[at]].peer)) {
+        return;
+    }
+    int last = (int)arc->count - 1;
+    arc->peers[last] = world->nodes[world->row[at]].peer;
+    arc->self_rank = world->row[at] == viewer->index ? last : arc->self_rank == last ? -1 : arc->self_rank;
+}
+
 bool copies_world_know(void *context, struct ring_id place, struct holders_arc *ret_arc) {
     const struct copies_world_node *viewer = context;
     const struct copies_world *world = viewer->world;
@@ -60,6 +80,9 @@ bool copies_world_know(void *context, struct ring_id place, struct holders_arc *
         ret_arc->peers[ret_arc->count++] = world->nodes[holder].peer;
         holder = copies_world_next(world, viewer->index, holder);
     } while (holder != primary && ret_arc->count < world->config.copies);
+    if (world->config.counts_sites) {
+        view_spread(viewer, primary, ret_arc);
+    }
     return true;
 }
 

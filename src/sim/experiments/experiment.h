@@ -73,6 +73,9 @@ experiment_run experiment_ring_churn;
 extern const char *const experiment_replica_breakages[];
 experiment_run experiment_ring_replicas;
 
+/* experiment_ring_sites.c: sites that fail as a whole, and unequal disks. */
+experiment_run experiment_ring_sites, experiment_ring_disks;
+
 /* experiment_ring_heal.c: how soon everything is where it belongs. */
 experiment_run experiment_ring_heal, experiment_ring_refill;
 

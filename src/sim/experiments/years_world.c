@@ -2,11 +2,15 @@
 
 #include <stdlib.h>
 
+#include "sim/experiments/copies_world_state.h"
+
 enum years_event { YEARS_CHANGE, YEARS_BIRTH, YEARS_DISK, YEARS_BLOW, YEARS_DAY };
 
 enum {
     SMALL_DISK_PERCENT = 50, /* of what a node holds on average */
     LARGE_DISK_PERCENT = 400,
+    PPM = 1000000,
+    BLOW_DAYS = 30, /* in which those that were away come back */
 };
 
 /* ---- who has what ---- */
@@ -81,7 +85,8 @@ uint64_t years_world_dark_us(const struct years_world *years) {
 static void years_tell(struct years_world *years, uint32_t node) {
     struct copies_world *world = &years->world;
     uint32_t count = years->config.nodes_count;
-    uint32_t near_max = 2 * (years->config.copies + COPY_PLAN_SPARES_MAX + 2);
+    uint32_t near_max =
+        years->config.counts_sites ? count : 2 * (years->config.copies + COPY_PLAN_SPARES_MAX + 2);
     uint32_t position = copies_world_position(world, world->nodes[node].place);
     uint32_t told_count = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -133,19 +138,37 @@ static void years_stay_up(struct years_world *years, uint32_t node) {
     years_change_at(years, node, years->world.now_us + up_us);
 }
 
-static uint64_t years_draw_outage_us(struct years_world *years) {
+/* So long that the node is up for its share of the time. */
+static uint64_t years_scale_us(const struct years_world *years, uint32_t node, uint64_t outage_us) {
+    const struct years_config *config = &years->config;
+    uint64_t uptime_ppm = years->lives[node].uptime_ppm;
+    if (config->uptimes_ppm == NULL) {
+        return outage_us;
+    }
+    uint64_t mean_us =
+        (config->outage_us * (PPM - config->long_ppm) + config->long_us * config->long_ppm) / PPM;
+    uint64_t down_us = config->up_us * (PPM - uptime_ppm) / uptime_ppm;
+    return outage_us * (down_us / 1000) / (mean_us / 1000);
+}
+
+static uint64_t years_draw_outage_us(struct years_world *years, uint32_t node) {
     struct prng *prng = &years->world.prng;
     bool is_long = prng_chance_ppm(prng, years->config.long_ppm);
-    return prng_exponential(prng, is_long ? years->config.long_us : years->config.outage_us) + 1;
+    uint64_t outage_us = prng_exponential(prng, is_long ? years->config.long_us : years->config.outage_us);
+    return years_scale_us(years, node, outage_us) + 1;
 }
 
 static void years_be_new(struct years_world *years, uint32_t node) {
     const struct years_config *config = &years->config;
     struct prng *prng = &years->world.prng;
     uint64_t mean = (uint64_t)config->objects_count * config->copies / config->nodes_count + 1;
+    uint32_t large_percent = config->large_percent > 0 ? config->large_percent : LARGE_DISK_PERCENT;
     bool is_small = prng_below(prng, 100) < config->small_percent;
     years->world.nodes[node].held_max =
-        (uint32_t)(mean * (is_small ? SMALL_DISK_PERCENT : LARGE_DISK_PERCENT) / 100);
+        (uint32_t)(mean * (is_small ? SMALL_DISK_PERCENT : large_percent) / 100);
+    if (config->uptimes_ppm != NULL) {
+        years->lives[node].uptime_ppm = config->uptimes_ppm[prng_below(prng, config->uptimes_count)];
+    }
     years->lives[node].leaves_at_us = years->world.now_us + prng_exponential(prng, config->lifetime_us) + 1;
 }
 
@@ -173,26 +196,33 @@ static void years_change(struct years_world *years, uint32_t node) {
     if (years->world.now_us >= years->lives[node].leaves_at_us) {
         years_leave(years, node, 1);
     } else if (years->world.nodes[node].is_up) {
-        years_go_down(years, node, years_draw_outage_us(years));
+        years_go_down(years, node, years_draw_outage_us(years, node));
     } else {
         years_rise(years, node);
         years_stay_up(years, node);
     }
 }
 
+static bool years_is_struck(struct years_world *years, uint32_t node) {
+    return years->config.sites_count > 0 ? years->world.nodes[node].site == 0
+                                         : prng_below(&years->world.prng, 3) == 0;
+}
+
 static void years_strike(struct years_world *years) {
     struct prng *prng = &years->world.prng;
+    uint64_t lost_before = years->lost_count;
     for (uint32_t i = 0; i < years->config.nodes_count; i++) {
-        if (prng_below(prng, 3) > 0) {
+        if (!years_is_struck(years, i)) {
             continue;
         }
-        uint64_t pause_us = YEARS_DAY_US + prng_below(prng, 29 * YEARS_DAY_US);
+        uint64_t pause_us = YEARS_DAY_US + prng_below(prng, (BLOW_DAYS - 1) * YEARS_DAY_US);
         if (years->config.blow == YEARS_GONE) {
             years_leave(years, i, pause_us);
         } else {
             years_go_down(years, i, pause_us);
         }
     }
+    years->counts.struck_count = years->lost_count - lost_before;
 }
 
 /* A new and empty disk in a node that starts again and goes on. */
@@ -212,6 +242,26 @@ static void years_lose_disk(struct years_world *years) {
 
 /* ---- objects ---- */
 
+/* Its holders as any node that is up sees them. */
+static void years_store_by_sites(struct years_world *years, uint32_t object) {
+    struct copies_world *world = &years->world;
+    struct ring_id place = copies_archive_place(&world->archive, object);
+    uint32_t viewer = 0;
+    while (viewer < years->config.nodes_count && !world->nodes[viewer].is_up) {
+        viewer++;
+    }
+    struct holders_arc arc = {.count = 0};
+    if (viewer < years->config.nodes_count) {
+        (void)copies_world_know(&world->nodes[viewer], place, &arc);
+    }
+    for (size_t i = 0; i < arc.count; i++) {
+        struct copies_world_node *node = &world->nodes[copies_world_index_of(&arc.peers[i])];
+        if (node->is_up && node->disk.count < node->held_max) {
+            copies_world_plant(world, node->index, object);
+        }
+    }
+}
+
 /* With all its holders that are up at once, as a new capture is soon. */
 static void years_store(struct years_world *years, uint32_t object) {
     struct copies_world *world = &years->world;
@@ -221,6 +271,10 @@ static void years_store(struct years_world *years, uint32_t object) {
     years->objects[object].is_born = true;
     years->objects[object].dark_since_us = world->now_us;
     years->born_count++;
+    if (years->config.counts_sites) {
+        years_store_by_sites(years, object);
+        return;
+    }
     for (uint32_t i = 0; i < count && stored_count < years->config.copies; i++) {
         struct copies_world_node *node = &world->nodes[world->order[(primary + i) % count]];
         if (node->is_up && node->disk.count < node->held_max) {
@@ -246,7 +300,21 @@ static void years_bear(struct years_world *years) {
                     YEARS_BIRTH, 0);
 }
 
+static void years_count_day(struct years_world *years) {
+    const struct copies_world *world = &years->world;
+    uint64_t half_us = years->config.duration_us / 2;
+    for (uint32_t i = 0; i < years->config.nodes_count; i++) {
+        years->counts.full_sum += world->nodes[i].disk.count >= world->nodes[i].held_max;
+    }
+    bool is_after_blow = world->now_us > half_us && world->now_us <= half_us + BLOW_DAYS * YEARS_DAY_US;
+    for (uint32_t i = 0; i < years->config.objects_count && is_after_blow; i++) {
+        const struct years_object *object = &years->objects[i];
+        years->counts.dark_sum += object->is_born && !object->is_lost && object->up_count == 0;
+    }
+}
+
 static void years_sample(struct years_world *years) {
+    years_count_day(years);
     years->counts.copies_sum += years->copies_count;
     years->counts.kept_sum += years->born_count - years->lost_count;
     years->counts.days_count++;
@@ -289,6 +357,8 @@ enum err years_world_run(struct years_world *years) {
 static void years_begin(struct years_world *years) {
     const struct years_config *config = &years->config;
     for (uint32_t i = 0; i < config->nodes_count; i++) {
+        bool is_first = config->sites_count == 0 || i < config->nodes_count / 2;
+        years->world.nodes[i].site = is_first ? 0 : 1 + i % (config->sites_count - 1);
         years_be_new(years, i);
         years_rise(years, i);
         years_stay_up(years, i);
@@ -322,6 +392,7 @@ enum err years_world_init(struct years_world *years, const struct years_config *
         .capture_us = config->object_us,
         .capture_size = TRANSFER_ANSWER_MIN, /* one at a time */
         .keeps_parts = true,
+        .counts_sites = config->counts_sites,
         .machine =
             {
                 .grace_us = config->grace_us,

@@ -21,7 +21,7 @@
 
 static const uint64_t YEARS_DAY_US = UINT64_C(100) * 1000000;
 
-/* What happens to a third of the nodes at half time. */
+/* What happens at half time to a third of the nodes, or to all of the first site. */
 enum years_blow { YEARS_NO_BLOW, YEARS_AWAY, YEARS_GONE };
 
 struct years_config {
@@ -36,7 +36,8 @@ struct years_config {
     uint64_t long_us;       /* mean, of a long one */
     uint32_t long_ppm;      /* of the outages are long */
     uint64_t disk_us;       /* mean, until a node loses its disk and goes on; 0: never */
-    uint32_t small_percent; /* of the nodes have too small a disk */
+    uint32_t small_percent; /* of the nodes have too small a disk … */
+    uint32_t large_percent; /* … and the others one for so many percent of the mean; 0: for 400 */
     uint32_t born_percent;  /* of the objects are stored in the course of the time */
     uint64_t object_us;     /* how long an object is on the line */
     uint64_t compare_us;
@@ -44,6 +45,10 @@ struct years_config {
     bool keeps_surplus; /* while half of the disk is free */
     bool is_idle;       /* nothing is repaired */
     enum years_blow blow;
+    uint32_t sites_count; /* half of the nodes stand at the first, and that is what is struck; 0: no sites */
+    bool counts_sites;    /* holders are chosen by them */
+    const uint32_t *uptimes_ppm; /* of a node, by lot one of these instead of the means above; NULL: none */
+    uint32_t uptimes_count;
 };
 
 struct years_object {
@@ -62,12 +67,16 @@ struct years_counts {
     uint64_t received_count;
     uint64_t copies_sum; /* of every day */
     uint64_t kept_sum;   /* objects, likewise */
+    uint64_t full_sum;   /* nodes whose disk is full, likewise */
+    uint64_t dark_sum;   /* objects that are on no node that is up, of the days from half time to 30 later */
+    uint64_t struck_count; /* objects that were lost in the moment of the blow */
     uint64_t days_count;
 };
 
 struct years_life {
     uint64_t leaves_at_us;
     uint64_t change_at_us; /* the event that counts */
+    uint32_t uptime_ppm;
 };
 
 struct years_world {
