@@ -1,6 +1,7 @@
 /* A small world of replicas, kept by the daemon's machine: repair is what keeps objects, and equal seeds give
  * equal worlds. */
 #include "../unit/unit.h"
+#include "sim/experiments/volunteers.h"
 #include "sim/experiments/years_world.h"
 
 struct found {
@@ -121,6 +122,27 @@ static void no_object_is_lost_with_a_site_if_holders_are_chosen_by_sites(void **
     assert_in_range(anywhere.struck_count, 10, 100); /* 42 are expected */
 }
 
+/* The two figures that are known of volunteers (volunteers.h), in what is seen in ten days. */
+static void volunteers_are_up_as_often_as_those_that_were_measured(void **state) {
+    enum { COUNT = 4000, HOURS = 240 };
+    struct volunteers volunteers;
+    struct prng prng;
+    uint32_t reliable_count = 0;
+    uint32_t best_count = 0;
+    (void)state;
+    prng_init(&prng, 7);
+    assert_int_equal(volunteers_init(&volunteers, COUNT, &prng), ERR_OK);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint32_t uptime_ppm = volunteers_uptime_ppm(&volunteers, i, 0, HOURS);
+        reliable_count += uptime_ppm > 800000;
+        best_count += uptime_ppm > 450000;
+        assert_int_equal(volunteers_uptime_ppm(&volunteers, i, 0, 1), 1000000); /* it was found */
+    }
+    assert_in_range(reliable_count, COUNT * 25 / 1000, COUNT * 50 / 1000); /* 3 % */
+    assert_in_range(best_count, COUNT * 18 / 100, COUNT * 30 / 100);       /* 20 % */
+    volunteers_done(&volunteers);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repair_keeps_what_is_lost_without_it),
@@ -128,6 +150,7 @@ int main(void) {
         cmocka_unit_test(equal_seeds_give_equal_worlds),
         cmocka_unit_test(six_copies_outlast_a_year_and_lost_disks),
         cmocka_unit_test(no_object_is_lost_with_a_site_if_holders_are_chosen_by_sites),
+        cmocka_unit_test(volunteers_are_up_as_often_as_those_that_were_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

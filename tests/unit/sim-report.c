@@ -189,7 +189,7 @@ static bool is_left_out(const struct experiment *experiment) {
     }
     /* Years take long, however few nodes there are: tests/sim/replicas.c. */
     return is_of(experiment, "ring-replicas") || is_of(experiment, "ring-sites") ||
-           is_of(experiment, "ring-disks");
+           is_of(experiment, "ring-disks") || is_of(experiment, "ring-recruits-kept");
 }
 
 static void every_experiment_repeats_its_digest(void **state) {

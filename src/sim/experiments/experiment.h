@@ -76,6 +76,9 @@ experiment_run experiment_ring_replicas;
 /* experiment_ring_sites.c: sites that fail as a whole, and unequal disks. */
 experiment_run experiment_ring_sites, experiment_ring_disks;
 
+/* experiment_ring_recruits.c: which volunteers can be nodes. */
+experiment_run experiment_ring_uptime, experiment_ring_recruits, experiment_ring_recruits_kept;
+
 /* experiment_ring_heal.c: how soon everything is where it belongs. */
 experiment_run experiment_ring_heal, experiment_ring_refill;
 
