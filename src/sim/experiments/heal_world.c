@@ -222,7 +222,7 @@ enum err heal_world_init(struct heal_world *heal, const struct heal_config *conf
         .timeout_us = 10 * SECOND_US,
         .loss_ppm = config->loss_ppm,
         .capture_us = config->fetches_per_s > 0 ? SECOND_US / config->fetches_per_s : 0,
-        .capture_size = 3000,
+        .capture_size = HEAL_CAPTURE_SIZE,
         .machine = {.arcs_max = 1},
         .stored = heal_on_stored,
         .removed = heal_on_removed,

@@ -8,6 +8,8 @@
 
 #include "sim/experiments/copies_world.h"
 
+enum { HEAL_CAPTURE_SIZE = 3000 };
+
 struct heal_config {
     uint64_t seed;
     uint32_t nodes_count;
