@@ -17,7 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ASSERT(dialect.lowest > 0 && dialect.lowest <= dialect.highest);
     ASSERT(strlen(dialect.program) <= DIALECT_PROGRAM_SIZE_MAX);
     ASSERT(dialect.site[0] == '\0' || dialect_site_is_valid(bytes_of_string(dialect.site)));
-    dialect.site[0] = '\0'; /* it may stand behind fields of later programs */
+    ASSERT(!dialect.has_two || address_is_ipv4(&dialect.main) != address_is_ipv4(&dialect.second));
+    dialect.site[0] = '\0'; /* these may stand behind fields of later programs */
+    dialect.has_two = false;
     struct bytes written = dialect_write_hello(&dialect, wants_answer, again);
     ASSERT(written.size <= size && written.data[0] == (data[0] & 1));
     ASSERT(bytes_equal(bytes_skip(written, 1), bytes_slice(input, 1, written.size)));

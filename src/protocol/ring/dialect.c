@@ -1,13 +1,14 @@
 #include "protocol/ring/dialect.h"
 
+#include "base/peer.h"
 #include "base/wire.h"
 
-enum { WANTS_ANSWER = 1, TAG_SITE = 1 };
+enum { WANTS_ANSWER = 1, TAG_SITE = 1, TAG_ADDRESSES = 2, ADDRESSES_SIZE_MAX = 2 * PEER_ADDRESS_SIZE_MAX };
 
 const struct dialect dialect_of_program = {
     .lowest = DIALECT_VERSION_LOWEST,
     .highest = DIALECT_VERSION_HIGHEST,
-    .features = (UINT64_C(1) << DIALECT_FEATURES_COUNT) - 1,
+    .features = ((UINT64_C(1) << (DIALECT_WITNESSES + 1)) - 1) | UINT64_C(1) << DIALECT_TWO_ADDRESSES,
 };
 
 const struct dialect dialect_of_silence = {
@@ -23,6 +24,7 @@ const char *dialect_feature_name(unsigned feature) {
         [DIALECT_SITES] = "sites",
         [DIALECT_TLS] = "tls",
         [DIALECT_WITNESSES] = "witnesses",
+        [DIALECT_TWO_ADDRESSES] = "two-addresses",
     };
     return feature < DIALECT_FEATURES_COUNT ? names[feature] : NULL;
 }
@@ -45,6 +47,15 @@ struct bytes dialect_write_hello(const struct dialect *dialect, bool wants_answe
     if (dialect->site[0] != '\0') {
         wire_write_u8(&writer, TAG_SITE);
         wire_write_string(&writer, bytes_of_string(dialect->site));
+    }
+    if (dialect->has_two) {
+        uint8_t memory[ADDRESSES_SIZE_MAX];
+        struct wire_writer addresses;
+        wire_writer_init(&addresses, memory, sizeof memory);
+        peer_write_address(&addresses, PEER_MEMBER, &dialect->main);
+        peer_write_address(&addresses, PEER_MEMBER, &dialect->second);
+        wire_write_u8(&writer, TAG_ADDRESSES);
+        wire_write_string(&writer, wire_writer_bytes(&addresses));
     }
     return wire_writer_bytes(&writer);
 }
@@ -73,6 +84,20 @@ static void dialect_take_site(struct wire_reader *reader, struct bytes name, str
     }
 }
 
+/* One of each family. */
+static void dialect_take_addresses(struct wire_reader *reader, struct bytes value, struct dialect *dialect) {
+    struct wire_reader addresses;
+    wire_reader_init(&addresses, value);
+    wire_read_check(reader, !dialect->has_two, "two pairs of addresses");
+    peer_read_address(&addresses, PEER_MEMBER, &dialect->main);
+    peer_read_address(&addresses, PEER_MEMBER, &dialect->second);
+    bool is_sound = wire_reader_finish(&addresses, NULL) == ERR_OK && address_is_possible(&dialect->main) &&
+                    address_is_possible(&dialect->second) &&
+                    address_is_ipv4(&dialect->main) != address_is_ipv4(&dialect->second);
+    wire_read_check(reader, is_sound, "no two addresses");
+    dialect->has_two = true;
+}
+
 enum err dialect_read_hello(struct bytes input, struct dialect *ret_dialect, bool *ret_wants_answer,
                             struct err_detail *detail) {
     struct dialect dialect = {0};
@@ -96,6 +121,8 @@ enum err dialect_read_hello(struct bytes input, struct dialect *ret_dialect, boo
         struct bytes value = wire_read_string(&reader, DIALECT_FIELD_SIZE_MAX);
         if (tag == TAG_SITE && reader.err == ERR_OK) { /* others are of later programs */
             dialect_take_site(&reader, value, &dialect);
+        } else if (tag == TAG_ADDRESSES && reader.err == ERR_OK) {
+            dialect_take_addresses(&reader, value, &dialect);
         }
     }
     enum err err = wire_reader_finish(&reader, detail);

@@ -15,6 +15,7 @@
 #ifndef MNEMON_PROTOCOL_RING_DIALECT_H
 #define MNEMON_PROTOCOL_RING_DIALECT_H
 
+#include "base/address.h"
 #include "base/bytes.h"
 #include "base/err.h"
 
@@ -42,6 +43,7 @@ enum dialect_feature {
     DIALECT_SITES,     /* chooses holders so that not all copies are at one site, if all members have this */
     DIALECT_TLS,       /* streams in TLS (net/tls.h); what is encrypted otherwise carries hellos only */
     DIALECT_WITNESSES, /* lists of captures that say which are of one visit of several nodes */
+    DIALECT_TWO_ADDRESSES = 8, /* a node is also who it is at the second address that it told */
     DIALECT_FEATURES_COUNT,
 };
 
@@ -51,6 +53,9 @@ struct dialect {
     uint64_t features;                          /* bits of enum dialect_feature, and others */
     char program[DIALECT_PROGRAM_SIZE_MAX + 1]; /* its version, for people: letters, digits, . - + ~ _ */
     char site[DIALECT_SITE_SIZE_MAX + 1];       /* where it stands, likewise; empty: its network */
+    bool has_two;                               /* it is reached by IPv4 and by IPv6: */
+    struct address main;                        /* of its places on the ring */
+    struct address second;                      /* of the other family */
 };
 
 /* What this program speaks; its version is the caller's to add. */
