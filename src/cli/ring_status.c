@@ -184,6 +184,10 @@ static void print_ring(struct buf *out, const struct node_file *node, const json
     }
     const char *address = ask_text(ring, "address");
     buf_put_format(out, "node      %s%s%s\n", address, address[0] != '\0' ? ", " : "", ask_text(ring, "key"));
+    const char *second = ask_text(ring, "second_address");
+    if (second[0] != '\0') {
+        buf_put_format(out, "also      at %s\n", second);
+    }
     const char *listening = ask_text(ring, "listening");
     if (strcmp(listening, address) != 0) {
         buf_put_format(out, "listens   at %s\n", listening);

@@ -154,6 +154,23 @@ static int read_public(const struct cli *cli, struct bytes text, uint64_t port, 
     return CLI_DONE;
 }
 
+/* One address, or one of each family. */
+static int read_publics(const struct cli *cli, struct bytes text, uint64_t port, struct node_config *config) {
+    size_t comma = bytes_find_byte(text, ',');
+    int status = read_public(cli, bytes_slice(text, 0, comma), port, &config->ring_public);
+    if (status != CLI_DONE || comma == text.size) {
+        return status;
+    }
+    status = read_public(cli, bytes_trim(bytes_skip(text, comma + 1)), port, &config->ring_second);
+    bool is_pair = address_is_ipv4(&config->ring_public) != address_is_ipv4(&config->ring_second);
+    struct address everywhere = {.port = config->ring.port};
+    if (status == CLI_DONE && !(is_pair && address_equal(&config->ring, &everywhere))) {
+        return cli_fail(cli,
+                        "two public addresses are one of IPv4 and one of IPv6, of a node with --address ::");
+    }
+    return status;
+}
+
 /* Where it listens, if at all. */
 static int read_proxy(const struct cli *cli, const struct serve_options *options,
                       const struct settings *settings, struct node_config *config) {
@@ -266,7 +283,7 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
     }
     config.ring_public = serve_port_tell(&process->port);
     if (status == CLI_DONE && public.size > 0) {
-        status = read_public(cli, public, settings->ring_port, &config.ring_public);
+        status = read_publics(cli, public, settings->ring_port, &config);
     }
     if (status == CLI_DONE) {
         status = read_proxy(cli, options, settings, &config);
@@ -411,9 +428,10 @@ static const struct option serve_options[] = {
     OPTION(TEXT, struct serve_options, data, "data", "DIR", DATA_HELP),
     OPTION(TEXT, struct serve_options, address, "address", "IP",
            "the address to listen at (127.0.0.1); 0.0.0.0 or :: for all"),
-    OPTION(
-        TEXT, struct serve_options, public, "public", "IP[:PORT]",
-        "the address at which other nodes reach this one, if a router or a cloud passes it on to --address"),
+    OPTION(TEXT, struct serve_options, public, "public", "IP[:PORT][,IP[:PORT]]",
+           "the address at which other nodes reach this one, if a router or a cloud passes it on to "
+           "--address; or "
+           "two, one of IPv4 and one of IPv6, with --address ::"),
     OPTION(NUMBER, struct serve_options, http, "http", "PORT",
            "the HTTP port (8080); 0 chooses a free one and prints it", .max = UINT16_MAX),
     OPTION(TEXT, struct serve_options, join, "join", "HOST[:PORT]",

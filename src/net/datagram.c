@@ -492,14 +492,19 @@ static enum err ask_and_keep(struct datagram *datagram, const struct address *to
     return datagram_put(datagram, to, plain_write_who(&who, out));
 }
 
-enum err datagram_send(struct datagram *datagram, const struct peer *to, enum datagram_kind kind,
+enum err datagram_send(struct datagram *datagram, const struct peer *peer, enum datagram_kind kind,
                        struct bytes message) {
+    struct peer routed = *peer;
+    const struct peer *to = &routed;
     ASSERT(kind >= DATAGRAM_RING && kind < DATAGRAM_KINDS_COUNT);
     ASSERT(message.size <= DATAGRAM_PAYLOAD_SIZE_MAX);
     uint64_t now_us = datagram_now(datagram).monotonic_us;
     const uint8_t *key = to->key;
     if (to->address.port == 0) {
         return ERR_INVALID;
+    }
+    if (datagram->config.route != NULL && peer_has_key(peer)) {
+        routed.address = datagram->config.route(datagram->config.context, peer);
     }
     if (sodium_is_zero(key, PEER_KEY_SIZE)) {
         const struct contact *contact = contacts_find(&datagram->contacts, &to->address);

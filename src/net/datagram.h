@@ -95,6 +95,8 @@ struct datagram_config {
     struct contacts_config contacts;
     struct bucket_rate
         address_rate; /* (20,000 a second, 20,000 at once) datagrams of one address (IPv6: /64) */
+    /* Where a peer with a key is reached now, if not at the address that it is known by. May be NULL. */
+    struct address (*route)(void *context, const struct peer *to);
     void (*on_message)(void *context, const struct datagram_message *message);
     void (*on_refusal)(void *context, const struct datagram_refusal *refusal); /* may be NULL */
     /* For people: one a second at most. May be NULL. */

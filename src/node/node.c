@@ -210,6 +210,7 @@ static enum err start_ring(struct node *node, struct err_detail *detail) {
         .directory = config->directory,
         .address = config->ring,
         .public = config->ring_public,
+        .second = config->ring_second,
         .join = config->ring_join,
         .token = config->ring_token,
         .vnodes_count = (uint8_t)config->settings->ring_capacity,

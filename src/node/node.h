@@ -35,6 +35,7 @@ struct node_config {
     struct address http;             /* port 0: any that is free */
     struct address ring;             /* for other nodes (node/transport/transport.h, as the next three) */
     struct address ring_public;      /* zeros: the same */
+    struct address ring_second;      /* of the other family; zeros: none */
     struct port_mapper *port_mapper; /* (none) for its status; outlives the node */
     const char *ring_join;           /* HOST[:PORT] of somebody in it */
     const char *ring_token;

@@ -381,7 +381,11 @@ static enum err line_connect_stream(struct peer_rpc_line *line, enum channel_kin
                                    .identity = peer_rpc->config.identity,
                                    .tls = peer_rpc->tls,
                                    .kind = kind};
-    return stream_connect(&config, &line->peer, &events, line, &line->stream);
+    struct peer to = line->peer;
+    if (peer_rpc->config.dialects != NULL) {
+        to.address = dialects_route(peer_rpc->config.dialects, &line->peer);
+    }
+    return stream_connect(&config, &to, &events, line, &line->stream);
 }
 
 void peer_rpc_line_retry(struct peer_rpc_line *line, enum channel_kind kind, enum err err) {

@@ -1,14 +1,13 @@
 #include "node/transport/transport.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/gateway.h"
 #include "net/held_port.h"
 #include "node/transport/transport_state.h"
 
@@ -179,7 +178,7 @@ static size_t find_tenant(const struct transport *transport, unsigned kind) {
 }
 
 void transport_send(struct transport *transport, const struct peer *to, unsigned kind, struct bytes message) {
-    if (!transport_speaks(transport, to)) {
+    if (!transport_speaks(transport, to) || !transport_is_recognized(transport, to)) {
         return;
     }
     if (transport->tenants[find_tenant(transport, kind)].is_for_members) {
@@ -357,24 +356,11 @@ static bool is_wildcard(const struct address *address) {
     return !has_ip(address) || (address_is_ipv4(address) && memcmp(address->ip + 12, any, 4) == 0);
 }
 
-/* The address that the system would send from: no packet leaves. */
-static bool find_own_address(struct address *address) {
-    struct sockaddr_in to = {
-        .sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(0xc0000201)};
-    struct sockaddr_in from = {0};
-    socklen_t size = sizeof from;
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool is_found = fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0 &&
-                    getsockname(fd, (struct sockaddr *)&from, &size) == 0;
-    if (is_found) {
-        uint32_t ip = ntohl(from.sin_addr.s_addr);
-        *address = address_ipv4((uint8_t)(ip >> 24), (uint8_t)(ip >> 16), (uint8_t)(ip >> 8), (uint8_t)ip,
-                                address->port);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    return is_found;
+/* The address that the system would send from, to the others of that family. */
+static bool find_own_address(bool is_ipv4, struct address *address) {
+    struct address far = address_ipv4(192, 0, 2, 1, 9);
+    struct address far_ipv6 = {.ip = {0x20, 0x01, 0x0d, 0xb8, [15] = 1}, .port = 9};
+    return gateway_own_address(is_ipv4 ? &far : &far_ipv6, address);
 }
 
 /* Others know one port of this node. Any that is free for streams may be taken for datagrams: then the next.
@@ -404,18 +390,40 @@ static enum err bind_port(struct transport *transport, struct datagram_config *c
 static enum err find_addresses(struct transport *transport, struct err_detail *detail) {
     const struct transport_config *config = &transport->config;
     struct address *own = &transport->self.address;
+    bool is_dual = !has_ip(&config->address);
     transport->listening = config->address;
     if (has_ip(&config->public)) {
         *own = config->public;
+        transport->second = config->second;
         return ERR_OK;
     }
     *own = config->address;
-    if (is_wildcard(own) && !find_own_address(own)) {
+    bool has_ipv4 = is_wildcard(own) && find_own_address(true, own);
+    bool has_ipv6 = is_dual && find_own_address(false, has_ipv4 ? &transport->second : own);
+    if (is_wildcard(own) && !has_ipv4 && !has_ipv6) {
         return err_set(detail, ERR_UNREACHABLE,
                        "at which address do others reach this node? name it with --public");
     }
     own->port = 0; /* the one that is bound */
     return ERR_OK;
+}
+
+/* To whom it can send: a socket of one family reaches that one. */
+static void find_ways(struct transport *transport) {
+    struct address unused;
+    const struct address *own = &transport->self.address;
+    bool is_dual = !has_ip(&transport->config.address);
+    bool is_ipv4 = address_is_ipv4(&transport->config.address);
+    bool has_second = has_ip(&transport->second);
+    bool has_ipv4 = is_dual ? address_is_ipv4(own) || has_second || find_own_address(true, &unused) : is_ipv4;
+    bool has_ipv6 =
+        is_dual ? !address_is_ipv4(own) || has_second || find_own_address(false, &unused) : !is_ipv4;
+    if (has_second && transport->second.port == 0) {
+        transport->second.port = transport->listening.port;
+    }
+    if (transport->config.dialects != NULL) {
+        dialects_set_ways(transport->config.dialects, has_ipv4, has_ipv6, own, &transport->second);
+    }
 }
 
 static enum err open_socket(struct transport *transport, struct err_detail *detail) {
@@ -424,6 +432,7 @@ static enum err open_socket(struct transport *transport, struct err_detail *deta
         .clock = transport->config.clock,
         .identity = &transport->identity,
         .address = transport->config.address,
+        .route = transport->config.dialects != NULL ? transport_route : NULL,
         .on_message = transport_on_message,
         .on_refusal = transport_on_refusal,
         .on_noise = transport_on_noise,
@@ -438,6 +447,7 @@ static enum err open_socket(struct transport *transport, struct err_detail *deta
     struct peer *self = &transport->self;
     transport->listening.port = datagram_address(transport->datagram).port;
     self->address.port = self->address.port > 0 ? self->address.port : transport->listening.port;
+    find_ways(transport);
     pthread_mutex_lock(&transport->lock);
     transport->address = self->address;
     pthread_mutex_unlock(&transport->lock);

@@ -40,10 +40,12 @@ struct transport_config {
     struct address address; /* to listen at; the wildcard: everywhere; port 0: any */
     struct address public;  /* as others reach it, port 0: the same; (address; if that is the wildcard, the
                                one of the route to others) */
-    const char *join;       /* HOST[:PORT]; (nobody) */
-    const char *token;      /* of "mnemon ring invite"; (none) */
-    uint8_t vnodes_count;   /* (1) */
-    uint8_t first_vnode;    /* index; RING_VIRTUAL_MAX: the first that no other node behind our address has */
+    struct address second; /* likewise, of the other family: only if it listens everywhere, "::"; (none, or if
+                              neither is given, that of the route) */
+    const char *join;      /* HOST[:PORT]; (nobody) */
+    const char *token;     /* of "mnemon ring invite"; (none) */
+    uint8_t vnodes_count;  /* (1) */
+    uint8_t first_vnode;   /* index; RING_VIRTUAL_MAX: the first that no other node behind our address has */
     const char *nameservers;   /* (those of the system) */
     struct dialects *dialects; /* (no node is told or asked what it speaks) outlives it */
     const struct clock *clock;

@@ -31,6 +31,8 @@ void transport_receive_hello(void *context, const struct datagram_message *messa
     if (dialects_hear(dialects, &message->from, &dialect) == 0) {
         hello_refuse(transport, &message->from);
     }
+    struct peer at_main;
+    (void)transport_find_main(transport, &message->from, &at_main);
     if (wants_answer && dialects_may_answer(dialects, &message->from)) {
         hello_say(transport, &message->from, false);
     }
@@ -49,6 +51,32 @@ bool transport_speaks(void *context, const struct peer *to) {
         hello_say(transport, to, true);
     }
     return verdict == DIALECTS_SPEAK;
+}
+
+bool transport_find_main(struct transport *transport, const struct peer *from, struct peer *ret_main) {
+    struct dialects *dialects = transport->config.dialects;
+    *ret_main = *from;
+    if (dialects == NULL || dialects_find_main(dialects, from, &ret_main->address)) {
+        return true;
+    }
+    if (dialects_take_turn(dialects, ret_main)) {
+        hello_say(transport, ret_main, true);
+    }
+    return false;
+}
+
+bool transport_is_recognized(struct transport *transport, const struct peer *to) {
+    struct dialects *dialects = transport->config.dialects;
+    if (dialects == NULL || !dialects_own(dialects)->has_two) {
+        return true;
+    }
+    bool is_from_main = address_is_ipv4(&to->address) == address_is_ipv4(&transport->self.address);
+    return is_from_main || dialects_has(dialects, to, DIALECT_TWO_ADDRESSES);
+}
+
+struct address transport_route(void *context, const struct peer *to) {
+    const struct transport *transport = context;
+    return dialects_route(transport->config.dialects, to);
 }
 
 bool transport_hears(struct transport *transport, const struct peer *from) {
@@ -104,7 +132,7 @@ const char *transport_describe(struct transport *transport, const struct peer *p
 static void hello_put_features(uint64_t features, const char *name, struct json *json) {
     json_open_list(json, name);
     for (unsigned i = 0; i < DIALECT_FEATURES_COUNT; i++) {
-        if ((features >> i & 1) != 0) {
+        if ((features >> i & 1) != 0 && dialect_feature_name(i) != NULL) {
             json_text(json, NULL, dialect_feature_name(i));
         }
     }
@@ -122,6 +150,9 @@ static void hello_put_node(struct dialects *dialects, const struct peer *peer, b
     json_text(json, "key", identity_key_format(peer->key, key));
     json_bool(json, "self", is_self);
     json_text(json, "text", dialects_describe(known, text));
+    if (known->dialect.has_two) {
+        json_text(json, "second_address", address_format(&known->dialect.second, address));
+    }
     json_text(json, "site", dialects_site(dialects, peer, is_self, site));
     if (known->is_known) {
         json_text(json, "program", known->is_said ? known->dialect.program : NULL);

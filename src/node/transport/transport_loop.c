@@ -296,13 +296,18 @@ static void try_to_join(struct transport *transport) {
 
 /* ---- the contact ---- */
 
-/* One socket, one family. */
+/* Those that this node can send to. */
+static bool is_within_reach(const struct transport *transport, const struct address *address) {
+    const struct dialects *dialects = transport->config.dialects;
+    return dialects != NULL ? dialects_has_way(dialects, address)
+                            : address_is_ipv4(address) == address_is_ipv4(&transport->self.address);
+}
+
 static void take_addresses(struct transport *transport, const struct dns_answer *answer) {
     struct transport_contact *contact = &transport->contact;
-    bool is_ipv4 = address_is_ipv4(&transport->self.address);
     contact->addresses_count = 0;
     for (size_t i = 0; i < answer->count; i++) {
-        if (address_is_ipv4(&answer->addresses[i]) == is_ipv4) {
+        if (is_within_reach(transport, &answer->addresses[i])) {
             struct address *address = &contact->addresses[contact->addresses_count++];
             *address = answer->addresses[i];
             address->port = contact->port;
@@ -391,11 +396,11 @@ static void transport_remember(struct transport *transport) {
 static void note_contact(struct transport *transport, const struct peer *peer) {
     struct transport_contact *contact = &transport->contact;
     if (contact->is_found && !contact->has_spoken && address_equal(&contact->peer.address, &peer->address)) {
-        contact->peer = *peer;
+        (void)transport_find_main(transport, peer, &contact->peer);
         contact->has_spoken = true;
         transport->join_at_us = 0;
         if (transport->remembered_count == 0) {
-            transport->remembered[transport->remembered_count++] = *peer;
+            transport->remembered[transport->remembered_count++] = contact->peer;
             transport_remember(transport);
         }
     }
@@ -606,9 +611,14 @@ static bool is_heard(struct transport *transport, const struct peer *peer) {
     return is_member;
 }
 
-void transport_on_message(void *context, const struct datagram_message *message) {
+/* Hellos and charters are of a node, whatever its address; the rest is of its places. */
+void transport_on_message(void *context, const struct datagram_message *came) {
     struct transport *transport = context;
-    if (message->kind != DATAGRAM_HELLO && !transport_hears(transport, &message->from)) {
+    struct datagram_message of_place = *came;
+    const struct datagram_message *message = &of_place;
+    bool is_of_node = came->kind == DATAGRAM_HELLO || came->kind == DATAGRAM_CHARTER;
+    if ((came->kind != DATAGRAM_HELLO && !transport_hears(transport, &came->from)) ||
+        (!is_of_node && !transport_find_main(transport, &came->from, &of_place.from))) {
         return;
     }
     for (size_t i = 0; i < transport->tenants_count; i++) {

@@ -171,7 +171,8 @@ struct transport {
     struct buf text;                        /* lock: the copy, as JSON */
     struct transport_shown shown;           /* lock: likewise, for pages */
     struct address address;                 /* lock */
-    struct address listening;               /* before the loop runs; then it stays */
+    struct address listening;               /* before the loop runs; then it stays, as the next */
+    struct address second;                  /* where others reach it, too; port 0: nowhere */
     struct transport_post from_disk;        /* lock */
     struct transport_post to_disk;          /* lock */
     struct transport_later later_to_disk;   /* lock */
@@ -236,6 +237,13 @@ void transport_blame_noise(struct transport *transport, const struct address *ad
  */
 void transport_receive_hello(void *context, const struct datagram_message *message);
 bool transport_speaks(void *context, const struct peer *to);
+struct address transport_route(void *context, const struct peer *to); /* of two addresses, the one to use */
+
+/* What we send there comes from our second address, if it is of the other family. Does the node know that? */
+bool transport_is_recognized(struct transport *transport, const struct peer *to);
+
+/* Of two addresses, the one of its places. False: it has not shown yet that it is there, and is asked. */
+bool transport_find_main(struct transport *transport, const struct peer *from, struct peer *ret_main);
 bool transport_hears(struct transport *transport, const struct peer *from);
 void transport_meet_others(struct transport *transport);
 

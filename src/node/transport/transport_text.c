@@ -316,6 +316,8 @@ void transport_copy(struct transport *transport) {
     json_text(json, "key", identity_key_format(transport->identity.key, key));
     bool is_bound = transport->datagram != NULL;
     json_text(json, "address", is_bound ? address_format(&transport->self.address, address) : NULL);
+    bool has_second = is_bound && transport->second.port > 0;
+    json_text(json, "second_address", has_second ? address_format(&transport->second, address) : NULL);
     json_text(json, "listening", is_bound ? address_format(&transport->listening, address) : NULL);
     ring_json_put_charter(transport->has_charter ? &transport->charter : NULL, json);
     if (transport->ring != NULL) {

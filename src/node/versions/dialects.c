@@ -15,11 +15,14 @@ struct dialects_entry {
     struct dialects_known known;
     struct retry retry;      /* of our hellos */
     uint64_t answered_at_us; /* 0: never */
+    bool is_main_proved;     /* of two addresses: it has said so from the main one */
 };
 
 struct dialects {
     struct dialect own;
     const struct clock *clock;
+    bool has_ipv4; /* there is a way, as below: set before other threads ask */
+    bool has_ipv6;
     pthread_mutex_t lock;
     struct lru entries;                  /* lock: by key */
     struct peer met[DIALECTS_MET_COUNT]; /* lock: those that said something last */
@@ -33,6 +36,7 @@ struct dialects *dialects_new(const struct dialect *own, const struct clock *clo
     }
     dialects->own = *own;
     dialects->clock = clock != NULL ? clock : &clock_system;
+    dialects->has_ipv4 = dialects->has_ipv6 = true;
     if (lru_init(&dialects->entries, PEER_KEY_SIZE, sizeof(struct dialects_entry), DIALECTS_MAX) != ERR_OK) {
         free(dialects);
         return NULL;
@@ -91,6 +95,61 @@ static void dialects_note_met(struct dialects *dialects, const struct peer *peer
     dialects->met[at] = *peer;
 }
 
+/* ---- two addresses ---- */
+
+void dialects_set_ways(struct dialects *dialects, bool has_ipv4, bool has_ipv6, const struct address *main,
+                       const struct address *second) {
+    dialects->has_ipv4 = has_ipv4;
+    dialects->has_ipv6 = has_ipv6;
+    dialects->own.has_two = second->port > 0;
+    dialects->own.main = *main;
+    dialects->own.second = *second;
+}
+
+bool dialects_has_way(const struct dialects *dialects, const struct address *address) {
+    return address_is_ipv4(address) ? dialects->has_ipv4 : dialects->has_ipv6;
+}
+
+/* May it count as being at its main address? The lock is held. */
+static bool dialects_is_at_main(const struct dialects *dialects, const struct dialects_entry *entry) {
+    const struct dialect *dialect = &entry->known.dialect;
+    return dialect->has_two && (entry->is_main_proved || !dialects_has_way(dialects, &dialect->main));
+}
+
+/* Has it said all that we want to hear? The lock is held. */
+static bool dialects_is_settled(const struct dialects *dialects, const struct dialects_entry *entry) {
+    return entry->known.is_known && (!entry->known.dialect.has_two || dialects_is_at_main(dialects, entry));
+}
+
+struct address dialects_route(struct dialects *dialects, const struct peer *to) {
+    struct address address = to->address;
+    if (dialects_has_way(dialects, &address) || !peer_has_key(to)) {
+        return address;
+    }
+    pthread_mutex_lock(&dialects->lock);
+    const struct dialects_entry *entry = lru_find(&dialects->entries, to->key);
+    if (entry != NULL && entry->known.dialect.has_two &&
+        address_equal(&entry->known.dialect.main, &address)) {
+        address = entry->known.dialect.second;
+    }
+    pthread_mutex_unlock(&dialects->lock);
+    return address;
+}
+
+bool dialects_find_main(struct dialects *dialects, const struct peer *from, struct address *ret_main) {
+    bool is_at_main = true;
+    *ret_main = from->address;
+    pthread_mutex_lock(&dialects->lock);
+    const struct dialects_entry *entry = lru_find(&dialects->entries, from->key);
+    if (entry != NULL && entry->known.dialect.has_two &&
+        address_equal(&entry->known.dialect.second, &from->address)) {
+        *ret_main = entry->known.dialect.main;
+        is_at_main = dialects_is_at_main(dialects, entry);
+    }
+    pthread_mutex_unlock(&dialects->lock);
+    return is_at_main;
+}
+
 /* ---- hearing ---- */
 
 static uint16_t dialects_note(struct dialects *dialects, const struct peer *peer, bool is_said,
@@ -99,10 +158,17 @@ static uint16_t dialects_note(struct dialects *dialects, const struct peer *peer
     uint16_t version = dialect_common(&dialects->own, dialect);
     pthread_mutex_lock(&dialects->lock);
     struct dialects_entry *entry = dialects_make(dialects, peer);
+    const struct dialect *before = &entry->known.dialect;
+    bool is_same_pair = before->has_two && dialect->has_two && address_equal(&before->main, &dialect->main) &&
+                        address_equal(&before->second, &dialect->second);
+    entry->is_main_proved = (is_same_pair && entry->is_main_proved) ||
+                            (dialect->has_two && address_equal(&peer->address, &dialect->main));
     entry->known = (struct dialects_known){
         .is_known = true, .is_said = is_said, .dialect = *dialect, .version = version};
     /* It may be another program the next time, or its hellos were lost. */
-    entry->retry = (struct retry){.due_us = clock_monotonic_us(dialects->clock) + SAY_US_MAX};
+    if (dialects_is_settled(dialects, entry)) {
+        entry->retry = (struct retry){.due_us = clock_monotonic_us(dialects->clock) + SAY_US_MAX};
+    }
     dialects_note_met(dialects, peer);
     pthread_mutex_unlock(&dialects->lock);
     return version;
@@ -185,7 +251,8 @@ bool dialects_take_turn(struct dialects *dialects, const struct peer *peer) {
     uint64_t now_us = clock_monotonic_us(dialects->clock);
     pthread_mutex_lock(&dialects->lock);
     struct dialects_entry *entry = dialects_make(dialects, peer);
-    bool is_due = !entry->known.is_said && retry_is_due(&entry->retry, now_us);
+    bool is_open = !entry->known.is_said || !dialects_is_settled(dialects, entry);
+    bool is_due = is_open && retry_is_due(&entry->retry, now_us);
     if (is_due) {
         retry_sent_doubling(&entry->retry, SAY_US, SAY_US_MAX, now_us);
     }

@@ -41,6 +41,24 @@ void dialects_free(struct dialects *dialects);
 
 const struct dialect *dialects_own(const struct dialects *dialects);
 
+/*
+ * Two addresses. A node that is reached by IPv4 and by IPv6 tells both; its places follow from the main one.
+ * Before anything else: which families this node can send to, and its own second address (port 0: none).
+ */
+void dialects_set_ways(struct dialects *dialects, bool has_ipv4, bool has_ipv6, const struct address *main,
+                       const struct address *second);
+bool dialects_has_way(const struct dialects *dialects, const struct address *address);
+
+/* Where to send to a node: its second address if it told one and there is no way to the main one. */
+struct address dialects_route(struct dialects *dialects, const struct peer *to);
+
+/*
+ * Whose word is this: that of the node at *ret_main, though it may have come from the second address. The
+ * place on the ring follows from the main one and is not to be chosen: so the node must have said both from
+ * there, if there is a way from there to here. False: it has not yet; ask it at *ret_main.
+ */
+bool dialects_find_main(struct dialects *dialects, const struct peer *from, struct address *ret_main);
+
 /* The version that is spoken with it from now on; 0: none, the node is to be refused. */
 uint16_t dialects_hear(struct dialects *dialects, const struct peer *peer, const struct dialect *dialect);
 uint16_t dialects_hear_none(struct dialects *dialects, const struct peer *peer);
