@@ -157,6 +157,72 @@ static void answers_are_given_once_a_second(void **state) {
     dialects_free(dialects);
 }
 
+static struct dialect speaking_of_two(const struct address *main, const struct address *second) {
+    struct dialect dialect = speaking(1, 2);
+    dialect.has_two = true;
+    dialect.main = *main;
+    dialect.second = *second;
+    return dialect;
+}
+
+static const struct address second_address = {.ip = {0x20, 0x01, 0x0d, 0xb8, [15] = 1}, .port = 7070};
+static const struct address no_address = {.port = 0};
+
+/* Of a node with these ways, which has heard of the two addresses of peer 2 from the second. */
+static struct dialects *make_two(bool has_ipv4, bool has_ipv6, struct peer *ret_second) {
+    struct dialect own = speaking(1, 2);
+    struct dialects *dialects = dialects_new(&own, NULL);
+    struct peer main = peer_of(2);
+    struct dialect theirs = speaking_of_two(&main.address, &second_address);
+    *ret_second = main;
+    ret_second->address = second_address;
+    dialects_set_ways(dialects, has_ipv4, has_ipv6, &main.address, &no_address);
+    dialects_hear(dialects, ret_second, &theirs);
+    return dialects;
+}
+
+static void the_second_address_is_used_where_there_is_no_way_to_the_main_one(void **state) {
+    (void)state;
+    struct peer main = peer_of(2);
+    struct peer stranger = peer_of(3);
+    struct peer second;
+    struct address found;
+    struct dialects *dialects = make_two(false, true, &second);
+    assert_false(dialects_has_way(dialects, &main.address));
+    found = dialects_route(dialects, &main);
+    assert_true(address_equal(&found, &second_address));
+    found = dialects_route(dialects, &stranger);
+    assert_true(address_equal(&found, &stranger.address));
+    assert_true(dialects_find_main(dialects, &second, &found));
+    assert_true(address_equal(&found, &main.address));
+    assert_false(dialects_take_turn(dialects, &main)); /* it has said all */
+    dialects_free(dialects);
+}
+
+static void a_place_counts_only_if_the_node_has_shown_that_it_is_there(void **state) {
+    (void)state;
+    struct peer main = peer_of(2);
+    struct peer second;
+    struct address found;
+    struct dialects *dialects = make_two(true, true, &second);
+    struct dialect theirs = speaking_of_two(&main.address, &second_address);
+    found = dialects_route(dialects, &main);
+    assert_true(address_equal(&found, &main.address));
+    assert_false(dialects_find_main(dialects, &second, &found));
+    assert_true(address_equal(&found, &main.address));
+    assert_true(dialects_take_turn(dialects, &main)); /* there it is asked */
+    assert_false(dialects_take_turn(dialects, &main));
+    dialects_hear(dialects, &main, &theirs);
+    assert_true(dialects_find_main(dialects, &second, &found));
+    assert_true(address_equal(&found, &main.address));
+    dialects_hear(dialects, &second, &theirs); /* the same again changes nothing */
+    assert_true(dialects_find_main(dialects, &second, &found));
+    theirs.main = address_ipv4(127, 0, 0, 9, 7070); /* another place is shown anew */
+    dialects_hear(dialects, &second, &theirs);
+    assert_false(dialects_find_main(dialects, &second, &found));
+    dialects_free(dialects);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_unknown_node_is_spoken_to_in_version_1),
@@ -165,6 +231,8 @@ int main(void) {
         cmocka_unit_test(hellos_are_repeated_ever_more_rarely),
         cmocka_unit_test(a_node_that_answers_no_hello_but_speaks_is_old),
         cmocka_unit_test(a_site_is_a_name_or_a_network),
+        cmocka_unit_test(the_second_address_is_used_where_there_is_no_way_to_the_main_one),
+        cmocka_unit_test(a_place_counts_only_if_the_node_has_shown_that_it_is_there),
         cmocka_unit_test(answers_are_given_once_a_second),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
