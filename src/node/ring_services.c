@@ -381,8 +381,9 @@ static size_t find_all(void *context, struct peer *out, size_t peers_max) {
 
 static bool is_current(void *context, const uint8_t place[RINGKEY_POSITION_SIZE]) {
     const struct ring_services *ring_services = context;
-    return copies_is_compared(ring_services->copies, ring_id_read(place)) ||
-           copies_has_everything(ring_services->copies);
+    bool has_all = copies_is_compared(ring_services->copies, ring_id_read(place)) ||
+                   copies_has_everything(ring_services->copies);
+    return has_all && !copies_expects(ring_services->copies, ring_id_read(place));
 }
 
 static bool has_any(void *context, const uint8_t place[RINGKEY_POSITION_SIZE]) {

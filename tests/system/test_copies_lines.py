@@ -212,12 +212,12 @@ def read(each, number):
 
 
 def try_to_read(each, number, refused):
-    """If neither of the others answers in time over the full line, a node whose last comparison found nothing missing says that
-    there is no such capture (404), though it waits for it: the reader tries again."""
+    """If neither of the others answers in time over the full line, a node that waits for the capture says that it cannot tell
+    (503), not that there is none (404): the reader tries again."""
     try:
         return read(each, number)
     except urllib.error.HTTPError as error:
-        assert error.code in (404, 503), error.code
+        assert error.code == 503, error.code
         refused.append(each)
         return None
 

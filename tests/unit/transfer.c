@@ -226,6 +226,23 @@ static void a_long_line_is_filled(void **state) {
     world_free(world);
 }
 
+/* Whoever reads meanwhile must ask others. */
+static void what_has_not_come_is_known_by_its_place(void **state) {
+    struct world *world = world_new(&(struct transfer_config){0}, 2);
+    struct ringkey keys[] = {key_of(world, 0), key_of(world, 1), key_of(world, 2)};
+    (void)state;
+    assert_true(want(world, 0, 0));
+    assert_true(want(world, 0, 1)); /* two have it */
+    assert_true(want(world, 1, 0));
+    assert_true(transfer_may_want(world->transfer, keys[0].bytes));
+    assert_true(transfer_may_want(world->transfer, keys[1].bytes));
+    assert_false(transfer_may_want(world->transfer, keys[2].bytes));
+    (void)run(world, 60 * SECOND);
+    assert_false(transfer_may_want(world->transfer, keys[0].bytes));
+    assert_false(transfer_may_want(world->transfer, keys[1].bytes));
+    world_free(world);
+}
+
 /* 10 Mbit/s are used to four fifths, and a reader's answer waits half a second at most behind copies. */
 static void a_narrow_line_is_filled_but_not_flooded(void **state) {
     struct world *world = world_new(&(struct transfer_config){0}, 1);
@@ -379,6 +396,7 @@ static void whatever_the_lines_do_everything_ends(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_line_is_filled),
+        cmocka_unit_test(what_has_not_come_is_known_by_its_place),
         cmocka_unit_test(a_narrow_line_is_filled_but_not_flooded),
         cmocka_unit_test(a_line_of_a_megabit_is_used),
         cmocka_unit_test(a_silent_giver_delays_nobody),

@@ -522,6 +522,15 @@ bool copies_is_compared(struct copies *copies, struct ring_id place) {
     return is_compared;
 }
 
+bool copies_expects(struct copies *copies, struct ring_id place) {
+    uint8_t bytes[RING_ID_SIZE];
+    ring_id_write(place, bytes);
+    pthread_mutex_lock(&copies->lock);
+    bool is_expected = transfer_may_want(replicator_transfer(copies->replicator), bytes);
+    pthread_mutex_unlock(&copies->lock);
+    return is_expected;
+}
+
 void copies_stat(struct copies *copies, struct ring_view_stored *ret_stat) {
     struct replicator_status status;
     uint64_t keys_count = disk_count(copies);

@@ -96,8 +96,12 @@ void copies_distrust(struct copies *copies, const struct peer *peer);
 /* Look now for what is new in the volumes and in the ring. */
 void copies_wake(struct copies *copies);
 
-/* Has this node surely all captures of the place: it is a holder, and was compared? */
+/* Is the node a holder of the place, and had it all captures of it when it was compared? */
 bool copies_is_compared(struct copies *copies, struct ring_id place);
+
+/* Are there captures of the place that were offered to this node, or missed by it, and have not come yet? May
+ * be true if there are none. */
+bool copies_expects(struct copies *copies, struct ring_id place);
 
 /* And those of all places: it keeps everything, a short while ago nothing was missing, and what is new is
  * offered to it? */

@@ -97,9 +97,12 @@ void replicator_hear_offer(struct replicator *replicator, const struct peer *fro
         if (replicator_is_deleted(replicator, &key)) {
             wishes[i] = COPIES_HAS; /* it need not come; "not now" would keep back all that is behind it */
         } else if (wishes[i] != COPIES_HAS &&
-                   (!answer_is_ours(&replicator->world, from, replicator_place(&key), &arc, &giver) ||
-                    !replicator_want(replicator, TRANSFER_ORDER_OFFERED, &key, &giver))) {
+                   !answer_is_ours(&replicator->world, from, replicator_place(&key), &arc, &giver)) {
             wishes[i] = COPIES_NOT_NOW;
+        } else if (wishes[i] != COPIES_HAS &&
+                   !replicator_want(replicator, TRANSFER_ORDER_OFFERED, &key, &giver)) {
+            wishes[i] = COPIES_NOT_NOW; /* too many are wanted */
+            copy_plan_doubt(replicator->copy_plan, replicator_place(&key), from);
         }
     }
 }

@@ -82,7 +82,8 @@ struct transfer {
     struct transfer_item *items; /* wanted_max */
     uint32_t *known;             /* hash of key -> item */
     uint32_t *leaders;           /* hash of digest -> item */
-    uint32_t mask;               /* of both tables */
+    uint32_t *place_counts;      /* hash of place -> items */
+    uint32_t mask;               /* of these tables */
     uint32_t free;               /* list */
     uint32_t lane_counts[TRANSFER_ORDER_LANES_COUNT];
     uint32_t asked_count;
@@ -124,7 +125,7 @@ static size_t part_size(size_t count, size_t size) {
 size_t transfer_size(const struct transfer_config *config) {
     struct transfer_config full = transfer_complete(config);
     return part_size(1, sizeof(struct transfer)) + part_size(full.wanted_max, sizeof(struct transfer_item)) +
-           2 * part_size(table_count(&full), sizeof(uint32_t)) +
+           3 * part_size(table_count(&full), sizeof(uint32_t)) +
            part_size(full.givers_max, sizeof(struct transfer_giver_state)) +
            part_size(full.questions_max + full.alone_max, sizeof(struct transfer_open));
 }
@@ -144,6 +145,7 @@ struct transfer *transfer_init(void *memory, const struct transfer_config *confi
     transfer->items = part_take(&at, transfer->config.wanted_max, sizeof transfer->items[0]);
     transfer->known = part_take(&at, count, sizeof transfer->known[0]);
     transfer->leaders = part_take(&at, count, sizeof transfer->leaders[0]);
+    transfer->place_counts = part_take(&at, count, sizeof transfer->place_counts[0]);
     transfer->givers = part_take(&at, transfer->config.givers_max, sizeof transfer->givers[0]);
     transfer->open =
         part_take(&at, transfer->config.questions_max + transfer->config.alone_max, sizeof transfer->open[0]);
@@ -201,6 +203,11 @@ static uint32_t *known_slot(struct transfer *transfer, const struct ringkey *key
 static uint32_t *leader_slot(struct transfer *transfer, const struct ringkey *key) {
     uint64_t hash = prng_mix(transfer->config.seed ^ load_u64(ringkey_digest(key)));
     return &transfer->leaders[hash & transfer->mask];
+}
+
+static uint32_t *place_slot(const struct transfer *transfer, const uint8_t *place) {
+    uint64_t hash = prng_mix(transfer->config.seed ^ load_u64(place));
+    return &transfer->place_counts[hash & transfer->mask];
 }
 
 static uint32_t find_known(struct transfer *transfer, const struct ringkey *key, uint32_t giver) {
@@ -338,6 +345,7 @@ bool transfer_want(struct transfer *transfer, enum transfer_order_lane lane, con
                                                    .state = ITEM_WAITING,
                                                    .lane = (uint8_t)lane};
     *slot = item;
+    ++*place_slot(transfer, key->bytes);
     transfer->lane_counts[lane]++;
     transfer->givers[giver].items_count++;
     list_append(transfer, queue_of(transfer, item), item);
@@ -347,6 +355,7 @@ bool transfer_want(struct transfer *transfer, enum transfer_order_lane lane, con
 static void transfer_drop(struct transfer *transfer, uint32_t item) {
     let_go(transfer, item);
     forget_known(transfer, item);
+    --*place_slot(transfer, transfer->items[item].key.bytes);
     transfer->lane_counts[transfer->items[item].lane]--;
     transfer->givers[transfer->items[item].giver].items_count--;
     transfer->items[item].state = ITEM_FREE;
@@ -723,6 +732,10 @@ void transfer_each(const struct transfer *transfer, transfer_visit *visit, void 
     }
 }
 
+bool transfer_may_want(const struct transfer *transfer, const uint8_t place[RINGKEY_POSITION_SIZE]) {
+    return *place_slot(transfer, place) > 0;
+}
+
 uint32_t transfer_window(const struct transfer *transfer, const struct peer *peer) {
     uint32_t giver = find_giver(transfer, peer);
     return giver != NONE ? transfer->givers[giver].window : 0;
@@ -739,6 +752,10 @@ static uint32_t list_count(const struct transfer *transfer, uint32_t item) {
 bool transfer_check(const struct transfer *transfer) {
     uint32_t counted = list_count(transfer, transfer->free);
     uint32_t asked = 0;
+    uint32_t placed = 0;
+    for (uint32_t i = 0; i <= transfer->mask; i++) {
+        placed += transfer->place_counts[i];
+    }
     for (uint32_t i = 0; i < transfer->config.wanted_max; i++) {
         const struct transfer_item *item = &transfer->items[i];
         asked += item->state == ITEM_ASKED;
@@ -756,5 +773,6 @@ bool transfer_check(const struct transfer *transfer) {
                        list_count(transfer, giver->lanes[TRANSFER_ORDER_OFFERED].first);
         }
     }
-    return counted == transfer->config.wanted_max && asked == transfer->asked_count;
+    return counted == transfer->config.wanted_max && asked == transfer->asked_count &&
+           placed == transfer_status(transfer).wanted_count;
 }

@@ -127,6 +127,9 @@ struct transfer_status transfer_status(const struct transfer *transfer);
 typedef void transfer_visit(void *context, const struct ringkey *key);
 void transfer_each(const struct transfer *transfer, transfer_visit *visit, void *context);
 
+/* Is a key of that place wanted? True of few places of which none is. */
+bool transfer_may_want(const struct transfer *transfer, const uint8_t place[RINGKEY_POSITION_SIZE]);
+
 /* Bytes that may be under way with that giver; 0: it is not known. */
 uint32_t transfer_window(const struct transfer *transfer, const struct peer *giver);
 
