@@ -54,6 +54,29 @@ static enum err refuse(void *context, const struct peer *from, struct bytes ques
     return err_set(detail, ERR_NO_SPACE, "the disk is full");
 }
 
+/* Answers come later, the last question first. */
+enum { LATER_COUNT = 3 };
+static struct {
+    struct peer_rpc_ticket tickets[LATER_COUNT];
+    size_t count;
+} later;
+
+static enum err answer_later(void *context, const struct peer *from, struct bytes question,
+                             struct buf *answer, struct err_detail *detail) {
+    struct node *node = context;
+    (void)from;
+    (void)question;
+    (void)detail;
+    later.tickets[later.count++] = peer_rpc_defer(node->peer_rpc);
+    while (later.count == LATER_COUNT && node->answers_count < LATER_COUNT) {
+        struct err_detail why = {0};
+        size_t i = LATER_COUNT - 1 - node->answers_count++;
+        enum err err = i == 0 ? err_set(&why, ERR_NO_SPACE, "the disk is full") : ERR_OK;
+        peer_rpc_give(node->peer_rpc, &later.tickets[i], err, BYTES("later"), &why);
+    }
+    return buf_put_string(answer, "not this");
+}
+
 /* As many bytes as the node was told to give. */
 static enum err give(void *context, const struct peer *from, struct bytes question, struct buf *answer,
                      struct err_detail *detail) {
@@ -90,6 +113,7 @@ static void start_node(struct node *node, unsigned host, uint64_t rate) {
     peer_rpc_serve(node->peer_rpc, PEER_RPC_PING, echo, node);
     peer_rpc_serve(node->peer_rpc, PEER_RPC_CONFIRM, refuse, node);
     peer_rpc_serve(node->peer_rpc, PEER_RPC_CAPTURE, give, node);
+    peer_rpc_serve(node->peer_rpc, PEER_RPC_SEARCH, answer_later, node);
     peer_rpc_serve(node->peer_rpc, PEER_RPC_WALK, read_out, node);
     node->peer.address = stream_server_address(node->peer_rpc->server);
     memcpy(node->peer.key, node->identity.key, PEER_KEY_SIZE);
@@ -159,6 +183,54 @@ static void errors_of_the_other_side_come_back(void **state) {
     enum err err =
         peer_rpc_ask(nodes[0].peer_rpc, &nobody, PEER_RPC_PING, BYTES(""), TIMEOUT_MS, &answer, NULL);
     assert_true(err == ERR_CLOSED || err == ERR_REFUSED || err == ERR_UNREACHABLE || err == ERR_TRUNCATED);
+    buf_done(&answer);
+}
+
+struct waiting {
+    enum err err;
+    bool is_right;
+    _Atomic bool is_over;
+};
+
+static void on_later(void *context, enum err err, struct bytes answer) {
+    struct waiting *waiting = context;
+    waiting->err = err;
+    waiting->is_right = bytes_equal(answer, err == ERR_OK ? BYTES("later") : BYTES(""));
+    waiting->is_over = true;
+}
+
+static struct waiting waiting[LATER_COUNT];
+
+static void ask_thrice(void *context) {
+    (void)context;
+    for (size_t i = 0; i < LATER_COUNT; i++) {
+        assert_int_equal(peer_rpc_call(nodes[0].peer_rpc, &nodes[1].peer, PEER_RPC_SEARCH, BYTES(""),
+                                       TIMEOUT_MS, on_later, &waiting[i]),
+                         ERR_OK);
+    }
+}
+
+static void give_to_nobody(void *context) {
+    struct peer_rpc_ticket gone = {.line = 1000000, .number = 1, .service = PEER_RPC_SEARCH};
+    (void)context;
+    peer_rpc_give(nodes[2].peer_rpc, &gone, ERR_OK, BYTES("nobody"), NULL);
+}
+
+static void an_answer_may_come_later(void **state) {
+    struct buf answer;
+    (void)state;
+    later.count = 0;
+    memset(waiting, 0, sizeof waiting);
+    assert_int_equal(peer_rpc_post(nodes[0].peer_rpc, ask_thrice, NULL), ERR_OK);
+    await_that(waiting[0].is_over && waiting[1].is_over && waiting[2].is_over);
+    assert_int_equal(waiting[0].err, ERR_NO_SPACE);
+    assert_int_equal(waiting[1].err, ERR_OK);
+    assert_true(waiting[0].is_right && waiting[1].is_right && waiting[2].is_right);
+
+    /* To an asker that has gone nothing is given, and the next one is answered as ever. */
+    assert_int_equal(peer_rpc_post(nodes[2].peer_rpc, give_to_nobody, NULL), ERR_OK);
+    buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);
+    assert_int_equal(ask(&nodes[0], &nodes[2], PEER_RPC_PING, "hello", &answer), ERR_OK);
     buf_done(&answer);
 }
 
@@ -432,6 +504,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(answers_go_both_ways_over_one_stream, setup, teardown),
         cmocka_unit_test_setup_teardown(errors_of_the_other_side_come_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_answer_may_come_later, setup, teardown),
         cmocka_unit_test_setup_teardown(the_first_good_answer_wins, setup, teardown),
         cmocka_unit_test_setup_teardown(strangers_are_not_heard, setup, teardown),
         cmocka_unit_test_setup_teardown(who_is_silent_is_given_up, setup, teardown),

@@ -68,10 +68,11 @@ enum peer_rpc_service {
     PEER_RPC_PROBE,   /* groups, as the next: random bytes, as many as asked for (group_driver.h) */
     PEER_RPC_MIRROR,  /* groups: pieces of collections (mirror_driver.h) */
     PEER_RPC_FOLLOW,  /* keeping: offer me what is new in your arcs */
-    PEER_RPC_ENTRANCE, /* reading: where are your pages for browsers? (public_urls.h) */
-    PEER_RPC_IN_FORCE, /* decrees: are these in force at the other node? */
-    PEER_RPC_CAPTURES, /* copies: many captures by their keys, as many as fit into an answer */
-    PEER_RPC_HELLO,    /* what the two nodes speak (protocol/ring/dialect.h): answered here, asked first */
+    PEER_RPC_ENTRANCE,    /* reading: where are your pages for browsers? (public_urls.h) */
+    PEER_RPC_IN_FORCE,    /* decrees: are these in force at the other node? */
+    PEER_RPC_CAPTURES,    /* copies: many captures by their keys, as many as fit into an answer */
+    PEER_RPC_HELLO,       /* what the two nodes speak (protocol/ring/dialect.h): answered here, asked first */
+    PEER_RPC_SEARCH = 19, /* full text: what this node finds (protocol/search/search_code.h) */
     PEER_RPC_SERVICES_COUNT,
 };
 
@@ -81,6 +82,13 @@ enum peer_rpc_service {
  */
 typedef enum err peer_rpc_handler(void *context, const struct peer *from, struct bytes question,
                                   struct buf *answer, struct err_detail *detail);
+
+/* A question whose answer comes later: whose it is, and which. */
+struct peer_rpc_ticket {
+    uint64_t line;
+    uint32_t number;
+    uint8_t service;
+};
 
 /* The answer is borrowed for the call and empty unless err is ERR_OK; on the thread of peer_rpc. */
 typedef void peer_rpc_done(void *context, enum err err, struct bytes answer);
@@ -154,6 +162,16 @@ enum err peer_rpc_post(struct peer_rpc *peer_rpc, void (*run)(void *context), vo
 enum err peer_rpc_call(struct peer_rpc *peer_rpc, const struct peer *peer, enum peer_rpc_service service,
                        struct bytes question, uint32_t timeout_ms, peer_rpc_done *done,
                        void *context) MUST_CHECK;
+
+/*
+ * From a handler that cannot answer without keeping the thread: what it returns and appends is not looked at,
+ * and the answer is given with the ticket. It must be given, or the asker waits until its time is over.
+ */
+struct peer_rpc_ticket peer_rpc_defer(struct peer_rpc *peer_rpc);
+
+/* The answer, or an error with a sentence for the asker's log. Nothing happens if the asker has gone. */
+void peer_rpc_give(struct peer_rpc *peer_rpc, const struct peer_rpc_ticket *ticket, enum err err,
+                   struct bytes answer, const struct err_detail *detail);
 
 enum peer_rpc_read {
     PEER_RPC_READ_LIST,    /* a listing: whoever gets one may read a capture within the next moment */

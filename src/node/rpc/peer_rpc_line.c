@@ -141,6 +141,18 @@ static void line_on_answer(struct peer_rpc_line *line, uint32_t number, enum err
     /* Late, or cancelled. */
 }
 
+/* False: no room in memory. */
+static bool queue_answer(struct peer_rpc_line *line, uint32_t number, uint8_t service, enum err err,
+                         struct bytes answer, const struct err_detail *detail) {
+    struct ring_view_rpc *stat = &line->peer_rpc->stat;
+    line_count(line->peer_rpc, err == ERR_OK ? &stat->answers_count : &stat->refused_count, 1);
+    if (err == ERR_OK) {
+        return peer_rpc_line_queue(line, number, PEER_RPC_ANSWER, service, answer);
+    }
+    const char *text = err_detail_text(detail, err);
+    return peer_rpc_line_queue(line, number, PEER_RPC_FAILURE, (uint8_t)-err, bytes_of_string(text));
+}
+
 static bool answer_question(struct peer_rpc_line *line, uint32_t number, uint8_t service,
                             struct bytes question) {
     struct peer_rpc *peer_rpc = line->peer_rpc;
@@ -160,16 +172,40 @@ static bool answer_question(struct peer_rpc_line *line, uint32_t number, uint8_t
                !config->serves(config->context, &line->peer, (enum peer_rpc_service)service)) {
         err = err_set(&detail, ERR_PERMISSION, "this is not for you");
     } else if (handler != NULL) {
+        peer_rpc->asked = (struct peer_rpc_ticket){line->serial, number, service};
+        peer_rpc->is_deferred = false;
         err = handler(peer_rpc->services[service].context, &line->peer, question, &peer_rpc->answer, &detail);
         err = err == ERR_OK ? peer_rpc->answer.err : err;
+        if (peer_rpc->is_deferred) {
+            peer_rpc->is_deferred = false;
+            line->deferred_count++;
+            return true;
+        }
     }
-    struct ring_view_rpc *stat = &peer_rpc->stat;
-    line_count(peer_rpc, err == ERR_OK ? &stat->answers_count : &stat->refused_count, 1);
-    if (err == ERR_OK) {
-        return peer_rpc_line_queue(line, number, PEER_RPC_ANSWER, service, buf_bytes(&peer_rpc->answer));
+    return queue_answer(line, number, service, err, buf_bytes(&peer_rpc->answer), &detail);
+}
+
+struct peer_rpc_ticket peer_rpc_defer(struct peer_rpc *peer_rpc) {
+    ASSERT(!peer_rpc->is_deferred);
+    peer_rpc->is_deferred = true;
+    return peer_rpc->asked;
+}
+
+void peer_rpc_give(struct peer_rpc *peer_rpc, const struct peer_rpc_ticket *ticket, enum err err,
+                   struct bytes answer, const struct err_detail *detail) {
+    for (struct peer_rpc_line *line = peer_rpc->lines; line != NULL; line = line->next) {
+        if (line->serial != ticket->line || line->is_over) {
+            continue;
+        }
+        line->deferred_count--;
+        line->used_at_us = peer_rpc_now_us(peer_rpc);
+        if (queue_answer(line, ticket->number, ticket->service, err, answer, detail)) {
+            pump(line);
+        } else {
+            peer_rpc_line_end(line, ERR_MEMORY);
+        }
+        return;
     }
-    const char *text = err_detail_text(&detail, err);
-    return peer_rpc_line_queue(line, number, PEER_RPC_FAILURE, (uint8_t)-err, bytes_of_string(text));
 }
 
 /* False: the line is no more. */
@@ -333,6 +369,7 @@ static struct peer_rpc_line *add_line(struct peer_rpc *peer_rpc, const struct pe
     }
     line->peer_rpc = peer_rpc;
     line->peer = *peer;
+    line->serial = ++peer_rpc->serials;
     line->used_at_us = peer_rpc_now_us(peer_rpc);
     buf_init(&line->input, PEER_RPC_MESSAGE_SIZE_MAX + CHUNK_SIZE);
     buf_init(&line->output, OUTPUT_SIZE_END);
@@ -343,7 +380,8 @@ static struct peer_rpc_line *add_line(struct peer_rpc *peer_rpc, const struct pe
 }
 
 static bool is_idle(const struct peer_rpc_line *line) {
-    return line->calls == NULL && line->output.size == line->output_start && line->input.size == 0;
+    return line->calls == NULL && line->deferred_count == 0 && line->output.size == line->output_start &&
+           line->input.size == 0;
 }
 
 /* Room for one more, if need be in place of the one that was idle for longest. */

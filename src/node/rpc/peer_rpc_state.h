@@ -49,6 +49,8 @@ struct peer_rpc_line {
     struct peer_rpc *peer_rpc;
     struct stream *stream;
     struct peer peer;
+    uint64_t serial;         /* no other line has it */
+    uint32_t deferred_count; /* questions of the peer whose answers come later */
     bool is_open;
     bool is_over;          /* it is being ended */
     bool is_held_back;     /* its input: by the rate, or by answers that the peer does not take */
@@ -96,7 +98,10 @@ struct peer_rpc {
     struct stream_server *server;
     struct peer_rpc_line *lines;
     uint32_t lines_count;
-    uint32_t numbers; /* of questions so far */
+    uint32_t numbers;             /* of questions so far */
+    uint64_t serials;             /* of lines so far */
+    struct peer_rpc_ticket asked; /* what a handler is answering just now */
+    bool is_deferred;             /* it has taken the ticket */
     struct peer_rpc_meter upload;
     struct peer_rpc_meter download;
     struct peer_rpc_meter reads;
