@@ -490,7 +490,7 @@ static void questions_are_bounded(void **state) {
     assert_int_equal(ask(fixture, &question, &job), ERR_LIMIT);
     search_job_done(&job);
     question = question_of("word");
-    question.limit = SEARCH_LIMIT_MAX + 1;
+    question.limit = SEARCH_RESULTS_MAX + 1;
     assert_int_equal(ask(fixture, &question, &job), ERR_LIMIT);
     search_job_done(&job);
     question.limit = 1;

@@ -187,6 +187,7 @@ static enum err add_result(struct asking *asking, const struct capture *capture)
         .snippet = arena_copy(&job->arena, search_database_column(row, COLUMN_SNIPPET)),
         .score = -sqlite3_column_double(row, COLUMN_RANK),
     };
+    memcpy(result->digest, capture->digest, sizeof result->digest);
     bool is_whole = result->url.data != NULL && result->title.data != NULL && result->language.data != NULL &&
                     result->snippet.data != NULL;
     job->results_count += is_whole;
@@ -249,9 +250,10 @@ static enum err search_collect(struct asking *asking) {
 static enum err run_question(struct asking *asking) {
     struct search_job *job = asking->job;
     const struct search_question *question = &job->question;
-    if (question->limit == 0 || question->limit > SEARCH_LIMIT_MAX || question->offset > SEARCH_OFFSET_MAX) {
+    if (question->limit == 0 || question->limit > SEARCH_RESULTS_MAX ||
+        question->offset > SEARCH_OFFSET_MAX) {
         return err_set(&job->detail, ERR_LIMIT, "at most %u results at once, and none behind the first %u",
-                       SEARCH_LIMIT_MAX, SEARCH_OFFSET_MAX);
+                       SEARCH_RESULTS_MAX, SEARCH_OFFSET_MAX);
     }
     enum err err = search_words_put(&asking->expression, question->words, &job->detail);
     err = err == ERR_OK ? bind(asking) : err;
@@ -331,7 +333,8 @@ static enum err search_answer(struct search_asker *asker, struct search_job *job
     if (err != ERR_OK) {
         return err;
     }
-    struct archive_reader *archive = archive_reader_begin_here(job->archive);
+    struct archive_reader *archive = job->question.is_own ? archive_reader_begin_own(job->archive)
+                                                          : archive_reader_begin_here(job->archive);
     if (archive == NULL) {
         return ERR_MEMORY;
     }

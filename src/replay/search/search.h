@@ -35,8 +35,9 @@ struct search;
 
 enum {
     SEARCH_ASKERS_COUNT = 2,
-    SEARCH_JOBS_MAX = 32, /* waiting for an asker */
-    SEARCH_LIMIT_MAX = 100,
+    SEARCH_JOBS_MAX = 32,     /* waiting for an asker */
+    SEARCH_LIMIT_MAX = 100,   /* that readers may want at once */
+    SEARCH_RESULTS_MAX = 501, /* of one answer: another node wants the first of several pages */
     SEARCH_OFFSET_MAX = 10000,
     SEARCH_TIME_MAX_US = 2000000, /* of one question */
 };
@@ -85,15 +86,18 @@ struct search_question {
     int64_t to_us;
     size_t offset;
     size_t limit;
+    bool is_own; /* only what this node has stored itself, not the archives of others that it keeps */
 };
 
 struct search_result {
     struct bytes url;
     struct bytes title;
     struct bytes language;
-    struct bytes snippet; /* with marks */
-    int64_t time_us;      /* of a capture in the period asked for */
-    double score;         /* the higher the better */
+    struct bytes snippet;            /* with marks */
+    int64_t time_us;                 /* of a capture in the period asked for */
+    double score;                    /* the higher the better */
+    struct bytes node;               /* the address of the node of the ring that found it; empty: this one */
+    uint8_t digest[KEY_DIGEST_SIZE]; /* of the payload; all of it only if it was found here */
 };
 
 /* All slices of the question are borrowed until done(); results live until search_job_done(). */
