@@ -424,6 +424,32 @@ size_t holders_all(struct holders *holders, struct peer *out, size_t peers_max) 
     return count;
 }
 
+/* Our own lists say it more surely than what was heard. */
+static const struct holders_arc *own_to(const struct view *view, struct ring_id to) {
+    for (size_t i = 0; i < view->own_count; i++) {
+        if (ring_id_equal(view->own[i].to, to)) {
+            return &view->own[i];
+        }
+    }
+    return NULL;
+}
+
+size_t holders_each(struct holders *holders, void (*visit)(void *context, const struct holders_arc *arc),
+                    void *context) {
+    struct holders_arc arc;
+    pthread_mutex_lock(&holders->lock);
+    const struct view *view = &holders->view;
+    for (size_t i = 0; i < view->count; i++) {
+        const struct holders_arc *own = own_to(view, view->vnodes[i].id);
+        if (guess(view, view->vnodes[i].id, &arc)) {
+            visit(context, own != NULL ? own : &arc);
+        }
+    }
+    size_t count = view->nodes_count;
+    pthread_mutex_unlock(&holders->lock);
+    return count;
+}
+
 bool holders_locate(struct holders *holders, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer) {
     bool is_found = false;
     pthread_mutex_lock(&holders->lock);

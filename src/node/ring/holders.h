@@ -56,6 +56,11 @@ size_t holders_own(struct holders *holders, struct holders_arc out[HOLDERS_ARCS_
  * peers_max. */
 size_t holders_all(struct holders *holders, struct peer *out, size_t peers_max);
 
+/* All arcs of the ring as it is known, clockwise; visit() must not ask the holders anything, nor wait. Any
+ * thread. Returns how many nodes are known. */
+size_t holders_each(struct holders *holders, void (*visit)(void *context, const struct holders_arc *arc),
+                    void *context);
+
 /* Does one of them have this key, and where is it reached? Any thread. */
 bool holders_have_key(struct holders *holders, const uint8_t key[PEER_KEY_SIZE]);
 bool holders_locate(struct holders *holders, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer);

@@ -44,6 +44,7 @@ enum dialect_feature {
     DIALECT_TLS,       /* streams in TLS (net/tls.h); what is encrypted otherwise carries hellos only */
     DIALECT_WITNESSES, /* lists of captures that say which are of one visit of several nodes */
     DIALECT_TWO_ADDRESSES = 8, /* a node is also who it is at the second address that it told */
+    DIALECT_SEARCH = 12,       /* service 19: full text */
     DIALECT_FEATURES_COUNT,
 };
 
