@@ -149,7 +149,11 @@ static enum err open_archive(struct node *node, struct err_detail *detail) {
         .tell = note_search,
         .context = node,
     };
-    return search_start(&search, &node->search, detail);
+    err = search_start(&search, &node->search, detail);
+    if (err == ERR_OK) {
+        ring_services_set_search(node->ring_services, node->search, node->archive);
+    }
+    return err;
 }
 
 static void look_at_jobs(void *context) {
@@ -167,6 +171,9 @@ static enum err make_dialects(struct node *node, struct err_detail *detail) {
     bool is_hello_only = config->settings->ring_protocol == SETTINGS_PROTOCOL_HELLO;
     own.highest = is_first_only ? DIALECT_VERSION_FIRST : own.highest;
     own.lowest = is_hello_only ? DIALECT_VERSION_HELLO : own.lowest;
+    if (!config->settings->search_enabled) {
+        own.features &= ~(UINT64_C(1) << DIALECT_SEARCH);
+    }
     if (config->program != NULL) {
         snprintf(own.program, sizeof own.program, "%s", config->program);
     }
@@ -326,6 +333,7 @@ static enum err open_admin_pages(struct node *node) {
         .lead = settings->ring_redirect ? ring_services_lead : NULL,
         .lead_context = node->ring_services,
         .count_ring = ring_services_count,
+        .search_ring = ring_services_search,
         .tell = node_note,
         .tell_context = node,
     };

@@ -106,6 +106,7 @@ void ring_services_free(struct ring_services *ring_services) {
         mirror_driver_free(ring_services->mirror_driver);
     }
     ring_services_free_crowd(ring_services);
+    ring_services_free_search(ring_services);
     link_sender_free(ring_services->link_sender);
     if (ring_services->copies != NULL) {
         copies_free(ring_services->copies);
@@ -512,6 +513,7 @@ static enum err services_begin(struct ring_services *ring_services, const struct
         ring_services_make_crowd(ring_services, charter->mapping);
         err = begin_reading(ring_services, charter->mapping);
     }
+    err = err == ERR_OK ? ring_services_begin_search(ring_services) : err;
     err = err == ERR_OK ? link_sender_start(&link_sender, &ring_services->link_sender) : err;
     err = err == ERR_OK ? ring_services_start_peer_rpc(ring_services, detail) : err;
     err = err == ERR_OK ? copies_start(ring_services->copies, ring_services->captures, detail) : err;
@@ -580,6 +582,7 @@ void ring_services_beat(struct ring_services *ring_services) {
         }
         ring_services_look_at_jobs(ring_services);
         watch_ring(ring_services);
+        ring_services_beat_search(ring_services);
         ring_services_beat_absence(ring_services, was_heard);
         ring_services_beat_decrees(ring_services);
     }
@@ -597,6 +600,7 @@ void ring_services_stop(struct ring_services *ring_services) {
         mirror_driver_stop(ring_services->mirror_driver);
     }
     ring_services_stop_mirrored(ring_services);
+    ring_services_stop_search(ring_services);
     if (ring_services->guest != NULL) {
         ring_reader_end(ring_services->guest);
     }

@@ -69,6 +69,13 @@ void ring_services_set_crawl_loop(struct ring_services *ring_services, struct cr
 struct access;
 void ring_services_set_access(struct ring_services *ring_services, struct access *access);
 
+/* Full text; NULL: it is switched off. Both outlive ring_services_stop(), and the search is stopped before
+ * ring_services_free(). */
+struct search;
+struct archive;
+void ring_services_set_search(struct ring_services *ring_services, struct search *search,
+                              struct archive *archive);
+
 /* Every second or so, one thread that may wait for the disk. */
 void ring_services_beat(struct ring_services *ring_services);
 
@@ -94,6 +101,12 @@ bool ring_services_lead(void *context, struct bytes surt, struct buf *out);
 /* Likewise: how many captures the ring has, about (0: not known), if other nodes may have some that are not
  * here. False: what there is is here. */
 bool ring_services_count(void *context, uint64_t *ret_count);
+
+/* Likewise: as in struct replay. */
+struct search_job;
+struct search_ring_report;
+enum err ring_services_search(void *context, struct search_job *job,
+                              struct search_ring_report *report) MUST_CHECK;
 
 /* Append what /api/v1/ring/together, /api/v1/crowd and /api/v1/mirrors say (docs/api.md). */
 void ring_services_put(struct ring_services *ring_services, const struct ring_view *view, struct json *json);

@@ -27,6 +27,7 @@
 #include "node/ring/routing.h"
 #include "node/ring/sites.h"
 #include "node/ring_services.h"
+#include "node/search/ring_search_service.h"
 #include "node/transport/transport.h"
 
 struct mirrored_archives;
@@ -67,9 +68,12 @@ struct ring_services {
     struct routing *routing;
     struct route route;
     struct host_leases *host_leases;
-    struct backend *guest; /* the instance's */
-    bool expects_others;   /* it was in a ring with others before it started */
+    struct backend *guest;       /* the instance's */
+    bool expects_others;         /* it was in a ring with others before it started */
+    _Atomic bool has_met_others; /* since it started */
     struct public_urls *public_urls;
+    struct search *search;   /* NULL: full text is switched off */
+    struct archive *archive; /* whose rules count for it */
 
     /* From when there is a charter. */
     _Atomic bool is_begun; /* set by the beat's thread when all of it is there */
@@ -77,6 +81,8 @@ struct ring_services {
     struct captures *captures;
     struct ring_reader_service *service;
     struct link_sender *link_sender;
+    struct ring_search *ring_search; /* NULL: as search, as the next */
+    struct ring_search_service *ring_search_service;
     struct offers *offers; /* NULL: without the crowd, as the next two */
     struct crowd_driver *crowd_driver;
     struct crowd_reader *crowd_reader;
@@ -98,6 +104,12 @@ struct ring_services {
     struct ring_services_job jobs[LINK_SENDER_JOBS_MAX]; /* lock */
     size_t jobs_count;                                   /* lock */
 };
+
+/* ring_services_search.c: full text over the ring. Before peer_rpc starts; then as their names say. */
+enum err ring_services_begin_search(struct ring_services *ring_services) MUST_CHECK;
+void ring_services_beat_search(struct ring_services *ring_services);
+void ring_services_stop_search(struct ring_services *ring_services);
+void ring_services_free_search(struct ring_services *ring_services);
 
 /* In the files of their names: they become tenants of the transport. */
 void ring_services_add_links(struct ring_services *ring_services);

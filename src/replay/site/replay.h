@@ -12,6 +12,8 @@
 
 struct rewritten;
 struct search;
+struct search_job;
+struct search_ring_report;
 struct survey;
 struct admin_pages;
 
@@ -34,6 +36,9 @@ struct replay {
     /* With the same context: how many captures the ring has, about (0: not known), if other nodes may have
      * some that are not here; false: there are none. Any thread. NULL: there is no ring. */
     bool (*count_ring)(void *context, uint64_t *ret_count);
+    /* Likewise: as search_ask(), of the whole ring, with what was searched. ERR_NOT_FOUND: there are no other
+     * nodes; ERR_UNREACHABLE: they cannot be asked yet; ERR_BUSY: too many wait already. NULL: no ring. */
+    enum err (*search_ring)(void *context, struct search_job *job, struct search_ring_report *report);
     void *lead_context;
     /* Tells the operator something, a line each; any thread; NULL: nobody is told. */
     void (*tell)(void *context, const char *sentence);
