@@ -11,10 +11,11 @@
 enum { OPTIONS_SIZE_MAX = 8192, OPTIONS_COUNT_MAX = 64 };
 
 const struct command *const commands[] = {
-    &archive_command, &job_command,   &serve_command,   &proxy_command, &status_command,     &ring_command,
-    &crowd_command,   &group_command, &mirror_command,  &list_command,  &get_command,        &import_command,
-    &export_command,  &rm_command,    &store_command,   &url_command,   &links_command,      &robots_command,
-    &plan_command,    &sim_command,   &version_command, &help_command,  &completion_command, NULL,
+    &archive_command, &job_command,     &serve_command,  &proxy_command,      &status_command,
+    &ring_command,    &crowd_command,   &group_command,  &mirror_command,     &search_command,
+    &list_command,    &get_command,     &import_command, &export_command,     &rm_command,
+    &store_command,   &url_command,     &links_command,  &robots_command,     &plan_command,
+    &sim_command,     &version_command, &help_command,   &completion_command, NULL,
 };
 
 /* The words of one command line while they are taken apart. */

@@ -16,6 +16,7 @@ extern const struct command group_command;
 extern const struct command mirror_command;
 extern const struct command archive_command;
 extern const struct command job_command;
+extern const struct command search_command;
 extern const struct command list_command;
 extern const struct command rm_command;
 extern const struct command get_command;

@@ -235,10 +235,12 @@ def test_commands_on_a_member_see_the_whole_ring_or_say_who_is_missing(ring, tmp
     assert "partial" not in infos(raw) and has_all(raw, everything)
     assert first.run("export", "-q", "--local", "-o", tmp_path / "local.warc.gz").returncode == 0
 
-    found = json.loads(ask(first.url, "/api/v1/search?q=walnut")[2])
+    found = json.loads(ask(first.url, "/api/v1/search?q=walnut&scope=node")[2])
     assert tells(found, ["the other nodes of the ring"]) and found["index"]["ring_captures"] >= len(
         first.run("list", "--local", "*").stdout.splitlines()), found["index"]
-    assert "On this node: " in ask(first.url, "/search?q=walnut")[2]
+    assert "On this node: " in ask(first.url, "/search?q=walnut&scope=node")[2]
+    found = json.loads(ask(first.url, "/api/v1/search?q=walnut")[2])
+    assert found["ring"]["nodes"] == 3, found
 
     third.process.send_signal(signal.SIGSTOP)
     try:

@@ -1,13 +1,16 @@
 #include "replay/pages/find.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/utc.h"
+#include "base/value.h"
 #include "http/server/form.h"
 #include "http/server/http_request.h"
 #include "replay/search/search.h"
+#include "replay/search/search_ring.h"
 #include "replay/site/fill.h"
 #include "replay/site/partial.h"
 
@@ -17,6 +20,8 @@ enum {
     FIND_JSON_SIZE_MAX = 16 << 20,
     FIND_PAGE_COUNT = 20, /* results on a page */
     FIND_PAGES_MAX = SEARCH_OFFSET_MAX / FIND_PAGE_COUNT,
+    FIND_RING_PAGES_MAX = SEARCH_RING_RESULTS_MAX / FIND_PAGE_COUNT,
+    FIND_TEXT_SIZE_MAX = 8 << 10, /* of a sentence that names nodes */
     FIND_HOST_SIZE_MAX = 512,
     FIND_TIME_SIZE_MAX = 64,
 };
@@ -30,9 +35,12 @@ struct find {
     struct search_job job;
     struct buf fields[FIND_FIELDS_COUNT]; /* as typed */
     uint64_t page;                        /* from 1 */
-    struct absent absent;                 /* what the index does not cover */
+    struct absent absent;                 /* what was not searched, or not surely all of it */
+    bool is_here_only;                    /* the reader does not want the ring */
     bool is_in_ring;                      /* of whose captures this node has a part */
+    bool is_ring_away;                    /* it cannot be asked now */
     uint64_t ring_count;                  /* captures, about; 0: not known */
+    struct search_ring_report report;     /* of the ring, if that was searched */
 };
 
 static const struct {
@@ -139,6 +147,17 @@ static enum err find_read_number(struct find *find, struct bytes query, const ch
     return ERR_OK;
 }
 
+/* "node": only what is on this one. */
+static enum err find_read_scope(struct find *find, struct bytes query) {
+    struct buf text;
+    buf_init(&text, FIND_TIME_SIZE_MAX);
+    bool is_there = form_get(query, "scope", &text) && (text.size > 0 || text.err != ERR_OK);
+    find->is_here_only = is_there && bytes_equal(buf_bytes(&text), BYTES("node"));
+    bool is_good = !is_there || find->is_here_only || bytes_equal(buf_bytes(&text), BYTES("ring"));
+    buf_done(&text);
+    return is_good ? ERR_OK : err_set(&find->job.detail, ERR_INVALID, "\"scope\" is ring or node");
+}
+
 static enum err find_read_place(struct find *find, struct bytes query) {
     uint64_t offset = 0;
     uint64_t limit = FIND_PAGE_COUNT;
@@ -148,7 +167,7 @@ static enum err find_read_place(struct find *find, struct bytes query) {
     err = err == ERR_OK ? find_read_number(find, query, "limit", 1, SEARCH_LIMIT_MAX, &limit) : err;
     find->job.question.offset = (size_t)offset;
     find->job.question.limit = (size_t)limit;
-    return err;
+    return err == ERR_OK ? find_read_scope(find, query) : err;
 }
 
 static enum err read_question(struct find *find) {
@@ -165,6 +184,83 @@ static enum err read_question(struct find *find) {
     question->host = bytes_trim(buf_bytes(&find->fields[FIND_HOST]));
     enum err err = read_period(find);
     return err == ERR_OK ? find_read_place(find, query) : err;
+}
+
+/* ---- what a search over the ring has covered ---- */
+
+/* "12 %", and never 0 or 100 of what is neither. */
+static void put_percent(struct buf *out, double share) {
+    double percent = share * 100;
+    if (percent < 0.1) {
+        buf_put_string(out, "less than 0.1 %");
+    } else {
+        buf_put_format(out, percent < 10 || (percent > 99 && percent < 100) ? "%.1f %%" : "%.0f %%", percent);
+    }
+}
+
+/* The nodes that hold the missing share, or the unsure one, with why: "192.0.2.7:4100 does not answer". */
+static void put_named(struct buf *out, const struct search_ring_report *report, bool is_missing) {
+    size_t count = 0;
+    for (size_t i = 0; i < report->named_count; i++) {
+        const struct search_ring_node *node = &report->named[i];
+        if ((is_missing ? node->missing : node->behind) <= 0) {
+            continue;
+        }
+        buf_put_format(out, "%s%s ", count++ > 0 ? ", " : "", node->address);
+        if (node->reason != NULL) {
+            buf_put_string(out, node->reason);
+        } else if (node->left_count > 0) {
+            VALUE_PUT(out, "has not yet read {count} of its captures", node->left_count);
+        } else {
+            buf_put_string(out,
+                           node->lacks_volumes ? "cannot search all of its volumes" : "may lack some of it");
+        }
+    }
+    if (report->named_count == SEARCH_RING_NODES_MAX) {
+        buf_put_string(out, ", and perhaps others");
+    }
+}
+
+/* A sentence each; nothing if there is nothing to say. */
+static void put_missing(struct buf *out, const struct search_ring_report *report) {
+    if (report->missing_count > 0) {
+        buf_put_string(out, "Not searched: ");
+        put_percent(out, report->missing);
+        buf_put_string(out, " of the ring, since no node that holds it has answered: ");
+        put_named(out, report, true);
+        buf_put_byte(out, '.');
+    }
+}
+
+static void put_unsure(struct buf *out, const struct search_ring_report *report) {
+    if (report->behind_count > 0) {
+        buf_put_string(out, "Pages may be missing of ");
+        put_percent(out, report->behind);
+        buf_put_string(out, " of the ring: ");
+        put_named(out, report, false);
+        buf_put_byte(out, '.');
+    }
+}
+
+static void put_gone(struct buf *out, const struct search_ring_report *report) {
+    for (size_t i = 0; i < report->gone_count && i < SEARCH_RING_GONE_MAX; i++) {
+        buf_put_format(
+            out, "%s%s",
+            i > 0 ? ", " : "Not found is what only nodes held that have gone lately: ", report->gone[i]);
+    }
+    if (report->gone_count > SEARCH_RING_GONE_MAX) {
+        VALUE_PUT(out, " and {count} more", (uint64_t)report->gone_count - SEARCH_RING_GONE_MAX);
+    }
+    if (report->gone_count > 0) {
+        buf_put_byte(out, '.');
+    }
+}
+
+static void put_whole(struct buf *out, const struct search_ring_report *report) {
+    if (report->is_ring && report->missing_count + report->behind_count + report->gone_count == 0) {
+        VALUE_PUT(out, "Searched: the whole ring of {count} nodes, by asking {count} of them.",
+                  (uint64_t)report->nodes_count, (uint64_t)report->answered_count);
+    }
 }
 
 /* ---- as JSON ---- */
@@ -200,6 +296,9 @@ static void put_result_json(struct json *json, const struct search_result *resul
     json_timestamp(json, "timestamp", result->time_us);
     json_bytes(json, "title", result->title);
     json_bytes(json, "language", result->language);
+    if (result->node.size > 0) {
+        json_bytes(json, "node", result->node);
+    }
     put_snippet_json(json, result->snippet);
     json_digits(json, "score", result->score, 6);
     json_close(json);
@@ -214,6 +313,71 @@ static void put_index(struct json *json, const struct find *find) {
     if (find->is_in_ring) {
         json_count(json, "ring_captures", find->ring_count);
     }
+    json_close(json);
+}
+
+static double to_percent(double share) {
+    return share * 100;
+}
+
+typedef void find_sentence(struct buf *out, const struct search_ring_report *report);
+
+/* What was not searched before what was. */
+static const struct {
+    find_sentence *put;
+    const char *id;  /* on the page */
+    bool is_warning; /* stands before the results */
+} sentences[] = {
+    {put_missing, "missing", true},
+    {put_unsure, "unsure", true},
+    {put_gone, "gone", true},
+    {put_whole, "scope", false},
+};
+enum { SENTENCES_COUNT = sizeof sentences / sizeof *sentences };
+
+static void put_ring_text(struct json *json, const struct search_ring_report *report) {
+    struct buf text;
+    buf_init(&text, FIND_TEXT_SIZE_MAX);
+    for (size_t i = 0; i < SENTENCES_COUNT; i++) {
+        size_t before = text.size;
+        buf_put_string(&text, before > 0 ? " " : "");
+        size_t start = text.size;
+        sentences[i].put(&text, report);
+        text.size = text.size > start ? text.size : before;
+    }
+    json_bytes(json, "text", buf_bytes(&text));
+    buf_done(&text);
+}
+
+static void put_ring(struct json *json, const struct search_ring_report *report) {
+    json_break(json);
+    json_open(json, "ring");
+    put_ring_text(json, report);
+    json_digits(json, "searched_percent", to_percent(report->whole), 6);
+    json_digits(json, "unsure_percent", to_percent(report->behind), 6);
+    json_digits(json, "missing_percent", to_percent(report->missing), 6);
+    JSON_COUNTS(json, {"parts", report->parts_count}, {"parts_searched", report->whole_count},
+                {"parts_unsure", report->behind_count}, {"parts_missing", report->missing_count},
+                {"nodes", report->nodes_count}, {"asked", report->asked_count},
+                {"answered", report->answered_count}, {"milliseconds", report->took_us / 1000});
+    json_open_list(json, "gone");
+    for (size_t i = 0; i < report->gone_count && i < SEARCH_RING_GONE_MAX; i++) {
+        json_text(json, NULL, report->gone[i]);
+    }
+    json_close(json);
+    json_open_list(json, "because_of");
+    for (size_t i = 0; i < report->named_count; i++) {
+        const struct search_ring_node *node = &report->named[i];
+        json_open(json, NULL);
+        json_text(json, "node", node->address);
+        json_text(json, "why", node->reason != NULL ? node->reason : "answered");
+        json_digits(json, "missing_percent", to_percent(node->missing), 6);
+        json_digits(json, "unsure_percent", to_percent(node->behind), 6);
+        JSON_COUNTS(json, {"captures_left", node->left_count});
+        json_bool(json, "lacks_volumes", node->lacks_volumes);
+        json_close(json);
+    }
+    json_close(json);
     json_close(json);
 }
 
@@ -237,6 +401,9 @@ static void find_answer_json(struct find *find) {
     JSON_COUNTS(&json, {"offset", job->question.offset}, {"limit", job->question.limit});
     json_bool(&json, "has_more", job->has_more);
     absent_put_json(&find->absent, &json);
+    if (find->report.is_ring) {
+        put_ring(&json, &find->report);
+    }
     put_index(&json, find);
     json_end(&json);
     http_answer_json(find->request, find_status(find), "no-cache", &out);
@@ -271,7 +438,7 @@ static void put_help(struct sheet *sheet) {
 }
 
 /* How far the index is, if it is not complete. */
-static void put_state(struct sheet *sheet, struct search *search) {
+static void put_state(struct sheet *sheet, struct search *search, bool is_in_ring) {
     struct search_stat stat;
     search_stat(search, &stat);
     if (stat.error[0] != '\0') {
@@ -286,14 +453,35 @@ static void put_state(struct sheet *sheet, struct search *search) {
             "{count} captures read so far.</p>\n",
             {.number = read_count}, {.number = stat.captures_count});
     } else {
-        FILL(sheet, "<p class=quiet id=index-state>{count} {html} in the index.</p>\n",
-             {.number = stat.documents_count}, {.string = stat.documents_count == 1 ? "page" : "pages"});
+        FILL(sheet, "<p class=quiet id=index-state>{count} {html} in the index{html}.</p>\n",
+             {.number = stat.documents_count}, {.string = stat.documents_count == 1 ? "page" : "pages"},
+             {.string = is_in_ring ? " of this node" : ""});
     }
+}
+
+/* What the search has covered. */
+static void put_report(struct sheet *sheet, const struct search_ring_report *report, bool is_warning) {
+    struct buf text;
+    buf_init(&text, FIND_TEXT_SIZE_MAX);
+    for (size_t i = 0; i < SENTENCES_COUNT; i++) {
+        buf_clear(&text);
+        sentences[i].put(&text, report);
+        if (text.size > 0 && sentences[i].is_warning == is_warning) {
+            FILL(sheet, "<p class=\"{html}\" id={html}>{text}</p>\n",
+                 {.string = is_warning ? "notice warning" : "quiet"}, {.string = sentences[i].id},
+                 {.text = buf_bytes(&text)});
+        }
+    }
+    buf_done(&text);
 }
 
 /* A node of a ring searches what it has: how much of all that is. */
 static void put_scope(struct sheet *sheet, const struct find *find) {
     struct search_stat stat;
+    if (find->report.is_ring) {
+        put_report(sheet, &find->report, false);
+        return;
+    }
     search_stat(find->replay->search, &stat);
     uint64_t read_count = stat.left_count < stat.captures_count ? stat.captures_count - stat.left_count : 0;
     if (find->is_in_ring && find->ring_count > 0) {
@@ -327,8 +515,12 @@ static void put_result(struct sheet *sheet, const struct search_result *result) 
     put_snippet(sheet, result->snippet);
     FILL(sheet,
          "</p>\n<span class=quiet>{date} · <a href=\"/web/*/{url}\">all versions<span class=unseen> of "
-         "{text}</span></a></span></li>\n",
+         "{text}</span></a>",
          {.time_us = result->time_us}, {.text = result->url}, {.text = result->url});
+    if (result->node.size > 0) {
+        FILL(sheet, " · found by {text}", {.text = result->node});
+    }
+    sheet_html(sheet, "</span></li>\n");
 }
 
 /* The same question, another page. */
@@ -341,6 +533,9 @@ static void put_turn(struct sheet *sheet, const struct find *find, uint64_t page
             FILL(sheet, "&amp;{html}={argument}", {.string = fields[i].name},
                  {.text = buf_bytes(&find->fields[i])});
         }
+    }
+    if (find->is_here_only) {
+        sheet_html(sheet, "&amp;scope=node");
     }
     FILL(sheet, "&amp;page={number}\">{html}</a></li>\n", {.number = page}, {.string = label});
 }
@@ -362,7 +557,8 @@ static void put_results(struct sheet *sheet, const struct find *find) {
     if (find->page > 1) {
         put_turn(sheet, find, find->page - 1, "prev", "Previous results");
     }
-    if (job->has_more && find->page < FIND_PAGES_MAX) {
+    uint64_t pages_max = find->report.is_ring ? FIND_RING_PAGES_MAX : FIND_PAGES_MAX;
+    if (job->has_more && find->page < pages_max) {
         put_turn(sheet, find, find->page + 1, "next", "More results");
     }
     sheet_html(sheet, "</ul>\n");
@@ -376,14 +572,15 @@ static void find_answer_page(struct find *find) {
         FILL(&sheet, "<p class=\"notice bad\" role=alert>{string}</p>\n",
              {.string = err_detail_text(&find->job.detail, find->job.err)});
     } else if (find->is_asked) {
+        put_report(&sheet, &find->report, true);
         put_results(&sheet, find);
     }
     if (!find->is_asked || find->job.err != ERR_OK) {
         put_help(&sheet);
     }
-    put_state(&sheet, find->replay->search);
+    put_state(&sheet, find->replay->search, find->is_in_ring || find->report.is_ring);
     put_scope(&sheet, find);
-    if (find->absent.is_any) {
+    if (find->absent.is_any && !find->report.is_ring) {
         FILL(&sheet, "<p class=\"notice warning\" id=partial>Not searched: {string}.</p>\n",
              {.string = find->absent.text});
     }
@@ -428,23 +625,58 @@ static void find_wake(void *context) {
     http_request_resume(find->request);
 }
 
+/* Of the whole ring, or, if there is none, or it cannot be asked, here. */
+static enum err find_ask_ring(struct find *find) {
+    struct replay *replay = find->replay;
+    if (replay->search_ring == NULL || find->is_here_only) {
+        return ERR_NOT_FOUND;
+    }
+    return replay->search_ring(replay->lead_context, &find->job, &find->report);
+}
+
 static void find_ask(struct find *find) {
     find->job.archive = find->replay->archive;
     find->job.done = find_wake;
     find->job.context = find;
     http_request_suspend(find->request);
-    if (search_ask(find->replay->search, &find->job) != ERR_OK) {
-        find->job.err = err_set(&find->job.detail, ERR_BUSY, "too many are searching right now: try again");
+    enum err err = find_ask_ring(find);
+    find->is_ring_away = err == ERR_UNREACHABLE;
+    if (err == ERR_NOT_FOUND || err == ERR_UNREACHABLE) {
+        err = search_ask(find->replay->search, &find->job);
+    }
+    if (err != ERR_OK) {
+        bool is_busy = err == ERR_BUSY;
+        find->job.err =
+            is_busy ? err_set(&find->job.detail, ERR_BUSY, "too many are searching right now: try again")
+                    : err;
         find_wake(find);
+    }
+}
+
+/* Who did not answer for what, or not surely for all of it. */
+static void add_unsearched(struct find *find) {
+    const struct search_ring_report *report = &find->report;
+    char name[ADDRESS_TEXT_SIZE_MAX + 8];
+    for (size_t i = 0; i < report->named_count; i++) {
+        snprintf(name, sizeof name, "node %s", report->named[i].address);
+        absent_add_string(&find->absent, name);
+    }
+    for (size_t i = 0; i < report->gone_count && i < SEARCH_RING_GONE_MAX; i++) {
+        snprintf(name, sizeof name, "node %s", report->gone[i]);
+        absent_add_string(&find->absent, name);
     }
 }
 
 static void respond(struct find *find) {
     const struct replay *replay = find->replay;
-    search_add_absent(replay->search, &find->absent);
     find->is_in_ring =
         replay->count_ring != NULL && replay->count_ring(replay->lead_context, &find->ring_count);
-    if (find->is_in_ring) {
+    if (find->report.is_ring) {
+        add_unsearched(find);
+    } else {
+        search_add_absent(replay->search, &find->absent);
+    }
+    if (!find->report.is_ring && (find->is_in_ring || find->is_ring_away)) {
         absent_add_string(&find->absent, "the other nodes of the ring");
     }
     partial_add_header(find->request, &find->absent);
