@@ -21,6 +21,10 @@ enum err __real_datagram_send(struct datagram *datagram, const struct peer *to, 
                               struct bytes message);
 enum err __wrap_datagram_send(struct datagram *datagram, const struct peer *to, enum datagram_kind kind,
                               struct bytes message);
+void __real_peer_rpc_give(struct peer_rpc *peer_rpc, const struct peer_rpc_ticket *ticket, enum err err,
+                          struct bytes answer, const struct err_detail *detail);
+void __wrap_peer_rpc_give(struct peer_rpc *peer_rpc, const struct peer_rpc_ticket *ticket, enum err err,
+                          struct bytes answer, const struct err_detail *detail);
 void __real_peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service service,
                            peer_rpc_handler *handler, void *context);
 void __wrap_peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service service,
@@ -70,6 +74,22 @@ static enum err answer_falsely(void *context, const struct peer *from, struct by
         return ERR_OK; /* also where it had nothing to say */
     }
     return err;
+}
+
+/* Answers that come later. */
+void __wrap_peer_rpc_give(struct peer_rpc *peer_rpc, const struct peer_rpc_ticket *ticket, enum err err,
+                          struct bytes answer, const struct err_detail *detail) {
+    struct prng prng = next_prng();
+    struct buf changed;
+    buf_init(&changed, PEER_RPC_ANSWER_SIZE_MAX);
+    if (prng_below(&prng, 2) == 0 && buf_put(&changed, answer) == ERR_OK &&
+        buf_reserve(&changed, ANSWER_GROWS_MAX) == ERR_OK) {
+        changed.size = mutate(&prng, changed.data, changed.size, answer.size + ANSWER_GROWS_MAX, answer);
+        __real_peer_rpc_give(peer_rpc, ticket, ERR_OK, buf_bytes(&changed), detail);
+    } else {
+        __real_peer_rpc_give(peer_rpc, ticket, err, answer, detail);
+    }
+    buf_done(&changed);
 }
 
 void __wrap_peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service service,

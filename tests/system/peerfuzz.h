@@ -35,7 +35,7 @@ enum {
     PEERFUZZ_KEYS_MAX = 32,
     PEERFUZZ_SURT_SIZE_MAX = 256,
     PEERFUZZ_PEERS_MAX = 16,
-    PEERFUZZ_KINDS_MAX = 20, /* of a family */
+    PEERFUZZ_KINDS_MAX = 24, /* of a family */
     PEERFUZZ_POOL_MAX = 16,
 };
 

@@ -9,6 +9,7 @@
 #include "peerfuzz.h"
 #include "protocol/copies/reconcile_message.h"
 #include "protocol/ring/decree.h"
+#include "protocol/search/search_code.h"
 #include "store/remote/backend_code.h"
 
 static uint64_t below(struct peerfuzz *fuzz, uint64_t bound) {
@@ -201,6 +202,19 @@ static void put_hello(struct peerfuzz *fuzz, struct buf *out) {
     buf_put(out, peerfuzz_make_hello(fuzz, memory));
 }
 
+static void put_search(struct peerfuzz *fuzz, struct buf *out) {
+    static const char *const words[] = {"words", "page more", "w* -page", "\"of 127\"",
+                                        "\"",    "-more",     "pag*"};
+    struct search_code_question question = {
+        .words = bytes_of_string(words[below(fuzz, sizeof words / sizeof *words)]),
+        .host = below(fuzz, 4) == 0 ? BYTES("127.0.1.1") : BYTES(""),
+        .from_us = below(fuzz, 4) == 0 ? (int64_t)mutate_number(&fuzz->prng) : INT64_MIN,
+        .to_us = below(fuzz, 4) == 0 ? (int64_t)mutate_number(&fuzz->prng) : INT64_MAX,
+        .count = (uint32_t)below(fuzz, SEARCH_CODE_RESULTS_MAX + 2),
+    };
+    ASSERT(search_code_put_question(out, &question) == ERR_OK);
+}
+
 void peerfuzz_put_question(struct peerfuzz *fuzz, unsigned service, struct buf *out) {
     switch (service) {
     case PEER_RPC_COMPARE:
@@ -238,6 +252,9 @@ void peerfuzz_put_question(struct peerfuzz *fuzz, unsigned service, struct buf *
         break;
     case PEER_RPC_HELLO:
         put_hello(fuzz, out);
+        break;
+    case PEER_RPC_SEARCH:
+        put_search(fuzz, out);
         break;
     case PEER_RPC_FOLLOW:
     case PEER_RPC_ENTRANCE: /* empty, as they should be */

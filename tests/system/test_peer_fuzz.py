@@ -141,6 +141,9 @@ class Fight:
         number = self.bursts % PAGES
         assert "ok" in self.node.get("/health")
         assert page(self.node, number) == BODY.format(number)
+        for each in (self.node, self.honest):  # the liar answers falsely, and is one of many
+            found = json.loads(each.get("/api/v1/search?limit=100&q=page"))
+            assert all(result["url"].startswith("http") for result in found["results"]), found
         # The honest one has the page of nobody but the node, or a copy of it.
         wait_for(lambda: self.is_served(number), f"the honest member is not served page {number}")
         assert memory_kib(self.node) - before_kib < GROWTH_KIB_MAX, f"{before_kib} KiB grew to {memory_kib(self.node)}"
