@@ -655,7 +655,7 @@ static void services_put_links(const struct link_relay_counters *links, struct j
                 {"datagrams", links->sent_count}, {"repeated", links->repeated_count},
                 {"done", links->done_count}, {"known", links->known_count}, {"silent", links->silent_count},
                 {"received", links->received_count}, {"accepted", links->accepted_count},
-                {"busy", links->busy_count}, {"malformed", links->malformed_count},
+                {"new", links->new_count}, {"busy", links->busy_count}, {"malformed", links->malformed_count},
                 {"flood", links->flood_count});
     json_close(json);
 }
@@ -732,6 +732,7 @@ void ring_services_view(struct ring_services *ring_services, struct arena *arena
         view->links_sent_count = links.offered_count;
         view->links_sent_size = links.sent_size;
         view->links_accepted_count = links.accepted_count;
+        view->links_new_count = links.new_count;
         view->links_silent_count = links.silent_count;
         view->links_malformed_count = links.malformed_count;
         view->links_flood_count = links.flood_count;

@@ -39,6 +39,7 @@ struct parcel {
     uint64_t number;
     enum link_relay_status status;
     size_t done_count;
+    size_t new_count;
     bool is_misled; /* the sender takes us for their primary, and of some we are not */
     char job[LINK_SENDER_JOB_NAME_SIZE_MAX];
     size_t count;
@@ -64,7 +65,8 @@ static bool links_find_job(struct ring_services *ring_services, const uint8_t id
 static void on_parcel_kept(struct frontier_wait *wait, bool is_durable) {
     struct parcel *parcel = (struct parcel *)wait;
     link_sender_took(parcel->ring_services->link_sender, parcel->number,
-                     is_durable ? parcel->status : LINK_RELAY_BUSY, is_durable ? parcel->done_count : 0);
+                     is_durable ? parcel->status : LINK_RELAY_BUSY, is_durable ? parcel->done_count : 0,
+                     is_durable ? parcel->new_count : 0);
     buf_done(&parcel->urls);
     free(parcel);
 }
@@ -76,6 +78,7 @@ static void take_parcel(void *context, struct jobs *jobs) {
         jobs == NULL ? ERR_BUSY : jobs_take_links(jobs, parcel->job, parcel->links, parcel->count, &outcome);
     parcel->wait.done = on_parcel_kept;
     parcel->done_count = outcome.taken_count + outcome.known_count + outcome.refused_count;
+    parcel->new_count = outcome.taken_count;
     parcel->status = LINK_RELAY_TAKEN;
     if (err != ERR_OK) {
         on_parcel_kept(&parcel->wait,
@@ -137,7 +140,7 @@ static void links_deliver(void *context, const struct link_sender_delivery *deli
     struct parcel *parcel =
         links_find_job(ring_services, delivery->job, name) ? make_parcel(ring_services, delivery) : NULL;
     if (parcel == NULL) {
-        link_sender_took(ring_services->link_sender, delivery->number, LINK_RELAY_BUSY, 0);
+        link_sender_took(ring_services->link_sender, delivery->number, LINK_RELAY_BUSY, 0, 0);
         return;
     }
     snprintf(parcel->job, sizeof parcel->job, "%s", name);

@@ -85,7 +85,7 @@ static void step(struct driver *driver, struct event event, unsigned depth) {
         next.code = is_find ? LINK_RELAY_FOUND : LINK_RELAY_TOOK;
         next.bytes = is_find
                          ? link_relay_write_found(places, owner_after(NULL, places[0].id, places, 3), memory)
-                         : link_relay_write_took(LINK_RELAY_TAKEN, 1, memory);
+                         : link_relay_write_took(LINK_RELAY_TAKEN, 1, 1, memory);
         step(driver, next, depth + 1);
         return;
     }

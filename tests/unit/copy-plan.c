@@ -459,6 +459,29 @@ static void who_keeps_everything_has_no_surplus(void **state) {
     free(copy_plan);
 }
 
+static void what_may_not_have_come_is_doubted_until_the_next_comparison(void **state) {
+    struct copy_plan *copy_plan = make();
+    struct copy_plan_piece_status status;
+    struct copy_plan_task task;
+    struct peer giver = node('a');
+    (void)state;
+    set(copy_plan, 0x10, 0x20, 'p', "ab", SECOND);
+    copy_plan_doubt(copy_plan, at(0x18), &giver);
+    copy_plan_piece(copy_plan, 0, &status);
+    assert_true(status.is_doubted);
+    assert_int_equal(status.missing_count, 0); /* nobody has counted */
+    bool is_compared = false;
+    while (!is_compared && copy_plan_next(copy_plan, HOUR, &task)) {
+        struct copy_plan_outcome outcome = {.err = ERR_OK};
+        copy_plan_done(copy_plan, &task, &outcome, HOUR);
+        is_compared = task.kind == COPY_PLAN_COMPARE && peer_same_key(&task.peer, &giver);
+    }
+    assert_true(is_compared);
+    copy_plan_piece(copy_plan, 0, &status);
+    assert_false(status.is_doubted);
+    free(copy_plan);
+}
+
 static void a_claim_is_no_comparison_until_it_was_equal(void **state) {
     struct copy_plan *copy_plan = make();
     struct peer primary = node('q');
@@ -521,6 +544,7 @@ int main(void) {
         cmocka_unit_test(who_says_that_he_has_lost_something_is_compared_and_at_last_not_believed),
         cmocka_unit_test(only_what_nobody_claims_is_surplus),
         cmocka_unit_test(who_keeps_everything_has_no_surplus),
+        cmocka_unit_test(what_may_not_have_come_is_doubted_until_the_next_comparison),
         cmocka_unit_test(a_claim_is_no_comparison_until_it_was_equal),
         cmocka_unit_test(claims_are_bounded),
     };

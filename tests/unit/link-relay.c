@@ -223,7 +223,7 @@ static void on_notice(void *context, struct sim *sim, uint32_t node, uint32_t co
         link_relay_take_read(bytes, &take);
         enum link_relay_status status = receive(world, node, &take);
         assert_int_equal(sim_command_at(world->sim, node, sim_now_us(world->sim), LINK_RELAY_TOOK,
-                                        take.number, link_relay_write_took(status, 1, memory)),
+                                        take.number, link_relay_write_took(status, 1, 0, memory)),
                          ERR_OK);
     }
 }

@@ -160,7 +160,7 @@ static void node_deliver(void *context, const struct link_sender_delivery *deliv
         }
     }
     pthread_mutex_unlock(&world->lock);
-    link_sender_took(node->link_sender, delivery->number, LINK_RELAY_TAKEN, delivery->count);
+    link_sender_took(node->link_sender, delivery->number, LINK_RELAY_TAKEN, delivery->count, delivery->count);
 }
 
 /* ---- sockets ---- */

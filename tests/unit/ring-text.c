@@ -122,16 +122,36 @@ static void says_what_is_repaired_and_for_how_long(void **state) {
     good.copies.stored.wanted_count = 1;
     assert_says(RING_TEXT_REPAIR, &good, "1 capture on the way here");
     struct ring_view bad = ring_of((struct ring_view_arc[]){low, low, whole}, 3);
-    assert_says(RING_TEXT_REPAIR, &bad, "2 arcs, 24 captures missing, about 20 s left");
+    assert_says(RING_TEXT_REPAIR, &bad, "24 copies missing in 2 arcs when last compared, about 20 s left");
     bad.copies.stored.wanted_count = 3;
     bad.copies.stored.unconfirmed_own_count = 7;
     assert_says(RING_TEXT_REPAIR, &bad,
-                "2 arcs, 24 captures missing; 3 captures on the way here; 7 copies at other nodes not "
+                "24 copies missing in 2 arcs when last compared; 3 captures on the way here; 7 copies at "
+                "other nodes not "
                 "confirmed yet");
     bad.copies.left_s = 90; /* the slower of the two */
     assert_says(RING_TEXT_REPAIR, &bad,
-                "2 arcs, 24 captures missing; 3 captures on the way here; 7 copies at other nodes not "
+                "24 copies missing in 2 arcs when last compared; 3 captures on the way here; 7 copies at "
+                "other nodes not "
                 "confirmed yet, about 1:30 left");
+}
+
+/* An arc can lack something that nobody repairs now, and the other way round. */
+static void says_of_no_arc_that_it_misses_what_it_may_have(void **state) {
+    (void)state;
+    struct ring_view_arc arcs[] = {whole, whole};
+    struct ring_view ring = ring_of(arcs, 2);
+    uint64_t left_s;
+    arcs[0].is_doubted = true;
+    assert_says(RING_TEXT_REPAIR, &ring,
+                "1 arc of which a capture may be missing here, until compared again");
+    assert_true(ring_text_is_missing(&ring, &left_s));
+    arcs[0].missing_count = 1;
+    assert_says(RING_TEXT_REPAIR, &ring, "1 copy missing in 1 arc when last compared");
+    arcs[1].is_repairing = true;
+    assert_says(
+        RING_TEXT_REPAIR, &ring,
+        "1 copy missing in 1 arc when last compared; 1 arc not yet compared with all that keep copies");
 }
 
 static void says_what_a_link_costs(void **state) {
@@ -141,6 +161,11 @@ static void says_what_a_link_costs(void **state) {
     ring.links_sent_count = 1000;
     ring.links_sent_size = 23400;
     ring.links_accepted_count = 7;
+    assert_says(RING_TEXT_LINKS, &ring, "1,000 sent, 23.4 bytes each; 7 known before or not wanted");
+    ring.links_new_count = 3;
+    assert_says(RING_TEXT_LINKS, &ring,
+                "1,000 sent, 23.4 bytes each; 3 new ones accepted, 4 known before or not wanted");
+    ring.links_new_count = 7;
     assert_says(RING_TEXT_LINKS, &ring, "1,000 sent, 23.4 bytes each; 7 new ones accepted");
 }
 
@@ -207,6 +232,7 @@ int main(void) {
         cmocka_unit_test(says_that_nodes_are_too_few),
         cmocka_unit_test(says_how_the_round_of_a_node_that_keeps_everything_went),
         cmocka_unit_test(says_what_is_repaired_and_for_how_long),
+        cmocka_unit_test(says_of_no_arc_that_it_misses_what_it_may_have),
         cmocka_unit_test(says_what_a_link_costs),
         cmocka_unit_test(leaves_out_decrees_that_were_withdrawn),
         cmocka_unit_test(says_what_has_copies_at_which_site),

@@ -573,7 +573,8 @@ static bool copies_piece_is_whole(const struct copies *copies, size_t index, siz
         struct copy_plan_member_status member;
         copy_plan_member(replicator_plan(copies->replicator), index, i, &member);
         bool counts = !member.is_away && !member.is_spare;
-        is_whole = !counts || (member.compared_at_us > 0 && member.missing_here_count == 0);
+        is_whole =
+            !counts || (member.compared_at_us > 0 && member.missing_here_count == 0 && !member.is_doubted);
     }
     return is_whole;
 }

@@ -68,6 +68,7 @@ static void put_piece(const struct copies *copies, size_t index, const struct co
     JSON_COUNTS(json, {"copies", piece->copies_count}, {"away", piece->away_count},
                 {"missing", piece->missing_count}, {"keys", arc->keys_count}, {"coming", arc->coming_count},
                 {"unconfirmed", arc->unconfirmed_count});
+    json_bool(json, "doubted", piece->is_doubted);
     put_at_least(json, arc);
     if (piece->repairing_since_us > 0) {
         json_count(json, "repairing_s", seconds_since(now_us, piece->repairing_since_us));
@@ -201,6 +202,7 @@ static void view_arc(const struct copies *copies, size_t index, const struct cop
         .keys_count = tally->keys_count,
         .enough_count = copies_wanted <= CHARTER_REPLICAS_MAX ? tally->at_least[copies_wanted] : 0,
         .missing_count = piece.missing_count,
+        .is_doubted = piece.is_doubted,
         .is_repairing = piece.repairing_since_us > 0,
         .repairing_s = seconds_since(copies_now_us(copies), piece.repairing_since_us),
         .left_s = piece.repairing_since_us > 0 ? piece.estimate_s : 0,

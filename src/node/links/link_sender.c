@@ -435,11 +435,12 @@ void link_sender_receive(struct link_sender *link_sender, const struct peer *fro
 }
 
 void link_sender_took(struct link_sender *link_sender, uint64_t number, enum link_relay_status status,
-                      size_t accepted_count) {
+                      size_t accepted_count, size_t new_count) {
     pthread_mutex_lock(&link_sender->lock);
     struct post *post = new_post(link_sender, POST_TOOK, number);
     if (post != NULL) {
-        post->size = link_relay_write_took(status, (uint16_t)accepted_count, post->bytes).size;
+        post->size =
+            link_relay_write_took(status, (uint16_t)accepted_count, (uint16_t)new_count, post->bytes).size;
     }
     pthread_mutex_unlock(&link_sender->lock);
 }

@@ -89,7 +89,7 @@ void link_sender_outgoing(struct link_sender *link_sender, const char *job);
 
 void link_sender_receive(struct link_sender *link_sender, const struct peer *from, struct bytes message);
 void link_sender_took(struct link_sender *link_sender, uint64_t number, enum link_relay_status status,
-                      size_t accepted_count);
+                      size_t accepted_count, size_t new_count);
 void link_sender_found(struct link_sender *link_sender, uint64_t number, const struct vnode *places,
                        size_t count);
 

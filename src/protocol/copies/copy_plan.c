@@ -452,6 +452,7 @@ static void take_comparison(struct copy_plan *copy_plan, struct copy_plan_node *
     node->silent_count = 0;
     node->missing_here_count = node->pass.here_count + outcome->missing_here_count;
     node->missing_there_count = node->pass.there_count + outcome->missing_there_count;
+    node->is_doubted = false;
     uint64_t wait_us;
     bool is_complete = copy_plan_pass_take(&node->pass, task, outcome, &wait_us);
     node->compared_at_us = now_us > 0 ? now_us : 1;
@@ -644,6 +645,7 @@ void copy_plan_piece(const struct copy_plan *copy_plan, size_t index,
         has_unproven = has_unproven || (node->is_chosen && node->unproven_us > 0);
         if (node->is_chosen && node->away_since_us == 0) {
             status.missing_count += node->missing_here_count + node->missing_there_count;
+            status.is_doubted = status.is_doubted || node->is_doubted;
         }
     }
     uint32_t copies = copy_plan->config.copies;
@@ -674,6 +676,7 @@ void copy_plan_member(const struct copy_plan *copy_plan, size_t index, size_t me
         .compared_at_us = node->compared_at_us,
         .missing_here_count = node->missing_here_count,
         .missing_there_count = node->missing_there_count,
+        .is_doubted = node->is_doubted,
         .silent_count = node->silent_count,
         .failed_count = node->failed_count,
     };

@@ -178,6 +178,7 @@ struct copy_plan_piece_status {
     uint32_t copies_count; /* ours, and those that were compared and complete */
     uint32_t away_count;
     uint64_t missing_count;      /* keys that members lacked at the last comparisons, and we */
+    bool is_doubted;             /* since then something may not have come here */
     uint64_t repairing_since_us; /* 0: nothing is being repaired */
     uint64_t estimate_s;         /* until it is repaired; 0: not known */
     size_t members_count;
@@ -194,6 +195,7 @@ struct copy_plan_member_status {
     uint64_t compared_at_us; /* 0: never */
     uint64_t missing_here_count;
     uint64_t missing_there_count;
+    bool is_doubted;       /* since the comparison something that it has may not have come here */
     uint32_t silent_count; /* tasks in a row without an answer */
     uint32_t failed_count; /* challenges */
 };

@@ -46,9 +46,7 @@ void copy_plan_doubt(struct copy_plan *copy_plan, struct ring_id place, const st
     struct copy_plan_piece *piece = copy_plan_find_piece(copy_plan, place);
     for (size_t i = 0; piece != NULL && i < piece->count; i++) {
         struct copy_plan_node *node = &piece->nodes[i];
-        if (peer_same_key(&node->peer, peer) && node->missing_here_count == 0) {
-            node->missing_here_count = 1;
-        }
+        node->is_doubted = node->is_doubted || peer_same_key(&node->peer, peer);
     }
     for (size_t i = 0; i < copy_plan->claims_count; i++) {
         if (ring_id_is_owned(copy_plan->claims[i].from, place, copy_plan->claims[i].to)) {
@@ -84,7 +82,7 @@ bool copy_plan_is_compared(const struct copy_plan *copy_plan, struct ring_id pla
             const struct copy_plan_node *node = &piece->nodes[i];
             bool counts = node->is_chosen && node->away_since_us == 0 && node->silent_count == 0;
             is_compared = !counts || (node->compared_at_us > 0 && node->missing_here_count == 0 &&
-                                      !node->pass.has_rest && !node->pass.is_owed);
+                                      !node->is_doubted && !node->pass.has_rest && !node->pass.is_owed);
         }
         return is_compared;
     }
@@ -422,6 +420,7 @@ static void join_nodes(struct copy_plan_node *node, const struct copy_plan_node 
     node->compare_us = pieces_least(node->compare_us, other->compare_us);
     node->missing_here_count += other->missing_here_count;
     node->missing_there_count += other->missing_there_count;
+    node->is_doubted = node->is_doubted || other->is_doubted;
     bool is_newer = other->unproven_us > node->unproven_us;
     node->unproven_us = is_newer ? other->unproven_us : node->unproven_us;
 }

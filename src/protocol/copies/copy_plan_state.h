@@ -46,6 +46,7 @@ struct copy_plan_node {
     uint64_t challenge_us; /* when next */
     uint64_t missing_here_count;
     uint64_t missing_there_count;
+    bool is_doubted; /* copy_plan_doubt(), since the last comparison */
     uint32_t silent_count;
     uint64_t silent_us; /* the last time */
     struct copy_plan_pass pass;

@@ -4,6 +4,7 @@
 #include "protocol/links/link_relay_state.h"
 
 enum {
+    TOOK_SIZE = 5, /* of LINK_RELAY_TOOK */
     BURST_S = 10,
     US_PER_S = 1000000,
     TAKE_HEAD_SIZE_MAX = 128,
@@ -210,7 +211,7 @@ static void on_offer(struct link_relay *link_relay, const struct event *event,
 
 static void on_took(struct link_relay *link_relay, const struct event *event) {
     uint32_t index = (uint32_t)event->number;
-    ASSERT(index < link_relay->config.takes_max && event->bytes.size == 3);
+    ASSERT(index < link_relay->config.takes_max && event->bytes.size == TOOK_SIZE);
     struct link_relay_pending *pending = &link_relay->pending[index];
     if (!pending->is_used || pending->life != (uint32_t)(event->number >> 32)) {
         return;
@@ -218,6 +219,7 @@ static void on_took(struct link_relay *link_relay, const struct event *event) {
     uint32_t accepted_count = event->bytes.data[1] | (uint32_t)event->bytes.data[2] << 8;
     pending->is_used = false;
     link_relay->counters.accepted_count += accepted_count;
+    link_relay->counters.new_count += event->bytes.data[3] | (uint32_t)event->bytes.data[4] << 8;
     link_relay->counters.busy_count += event->bytes.data[0] == LINK_RELAY_BUSY;
     relay_answer(link_relay, &pending->from, pending, event->bytes.data[0], accepted_count);
 }
@@ -339,10 +341,13 @@ struct bytes link_relay_write_found(const struct vnode *places, size_t count, vo
     return wire_writer_bytes(&writer);
 }
 
-struct bytes link_relay_write_took(enum link_relay_status status, uint16_t accepted_count, void *memory) {
+struct bytes link_relay_write_took(enum link_relay_status status, uint16_t accepted_count, uint16_t new_count,
+                                   void *memory) {
     uint8_t *bytes = memory;
     bytes[0] = (uint8_t)status;
     bytes[1] = (uint8_t)accepted_count;
     bytes[2] = (uint8_t)(accepted_count >> 8);
-    return bytes_of(bytes, 3);
+    bytes[3] = (uint8_t)new_count;
+    bytes[4] = (uint8_t)(new_count >> 8);
+    return bytes_of(bytes, TOOK_SIZE);
 }

@@ -80,7 +80,8 @@ enum link_relay_command {
     LINK_RELAY_WAITING, /* there are links */
     LINK_RELAY_FOUND,   /* number as in LINK_RELAY_FIND; bytes: count (1), places clockwise from the one that
                      owns the key,   0: lost */
-    LINK_RELAY_TOOK,    /* number as in LINK_RELAY_TAKE; bytes: enum link_relay_status (1), accepted (u16) */
+    LINK_RELAY_TOOK,    /* number as in LINK_RELAY_TAKE; bytes: enum link_relay_status (1), accepted (u16), of
+                         them new (u16) */
 };
 
 /* ACTION_NOTICE: action.code. */
@@ -116,7 +117,8 @@ struct link_relay_counters {
     uint64_t rounds_count;
     uint64_t answers_size;   /* received */
     uint64_t received_count; /* offers */
-    uint64_t accepted_count; /* links, as the owner said */
+    uint64_t accepted_count; /* links that their senders are rid of, as the owner said */
+    uint64_t new_count;      /* of them, those that the owner did not know and wants */
     uint64_t busy_count;
     uint64_t malformed_count;
     uint64_t flood_count; /* offers above the rate */
@@ -145,6 +147,7 @@ void link_relay_take_next(struct link_relay_take *take, struct links_code_link *
 
 /* The bytes of LINK_RELAY_FOUND and LINK_RELAY_TOOK; memory of STEP_MESSAGE_SIZE_MAX. */
 struct bytes link_relay_write_found(const struct vnode *places, size_t count, void *memory);
-struct bytes link_relay_write_took(enum link_relay_status status, uint16_t accepted_count, void *memory);
+struct bytes link_relay_write_took(enum link_relay_status status, uint16_t accepted_count, uint16_t new_count,
+                                   void *memory);
 
 #endif

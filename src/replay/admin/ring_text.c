@@ -143,38 +143,59 @@ bool ring_text_is_missing(const struct ring_view *ring, uint64_t *ret_left_s) {
     uint64_t left_s = ring->copies.left_s;
     for (size_t i = 0; i < ring->copies.arcs_count; i++) {
         const struct ring_view_arc *arc = &ring->copies.arcs[i];
-        is_missing = is_missing || arc->missing_count > 0;
-        is_known = is_known && (arc->missing_count == 0 || arc->left_s > 0);
+        is_missing = is_missing || arc->missing_count > 0 || arc->is_doubted;
+        is_known = is_known && !arc->is_doubted && (arc->missing_count == 0 || arc->left_s > 0);
         left_s = arc->left_s > left_s ? arc->left_s : left_s; /* they are repaired side by side */
     }
     *ret_left_s = is_known ? left_s : 0;
     return is_missing;
 }
 
-/* All arcs: what is missing in all, and until when. */
+/* "; 3 copies": one more part of a sentence. */
+static void put_count_of(struct buf *out, const char **between, uint64_t count, const char *one,
+                         const char *many) {
+    buf_put_string(out, *between);
+    value_put_count(out, count);
+    buf_put_format(out, " %s", count == 1 ? one : many);
+    *between = "; ";
+}
+
+/* All arcs: what is missing in all, and until when. What was found missing is counted until the arc is
+ * compared again, so the sentence says as of when. */
 static void put_repair(struct buf *out, const struct ring_view *ring) {
     const struct ring_view_copies *copies = &ring->copies;
-    uint64_t repairing_count = 0;
+    uint64_t arcs_count = 0; /* where something was missing */
     uint64_t missing_count = 0;
+    uint64_t uncompared_count = 0; /* arcs */
+    uint64_t doubted_count = 0;    /* likewise */
     uint64_t unconfirmed_count = copies->stored.unconfirmed_count + copies->stored.unconfirmed_own_count;
     uint64_t left_s;
     for (size_t i = 0; i < copies->arcs_count; i++) {
         const struct ring_view_arc *arc = &copies->arcs[i];
-        repairing_count += arc->is_repairing;
+        arcs_count += arc->missing_count > 0;
         missing_count += arc->missing_count;
+        uncompared_count += arc->is_repairing && arc->missing_count == 0;
+        doubted_count += arc->is_doubted && arc->missing_count == 0;
     }
-    bool is_missing = repairing_count > 0 || missing_count > 0;
-    if (is_missing) {
-        VALUE_PUT(out, "{count} arc{s}, {count} capture{s} missing", repairing_count, missing_count);
+    const char *between = "";
+    if (missing_count > 0) {
+        put_count_of(out, &between, missing_count, "copy", "copies");
+        VALUE_PUT(out, " missing in {count} arc{s} when last compared", arcs_count);
+    }
+    if (uncompared_count > 0) {
+        put_count_of(out, &between, uncompared_count, "arc", "arcs");
+        buf_put_string(out, " not yet compared with all that keep copies");
+    }
+    if (doubted_count > 0) {
+        put_count_of(out, &between, doubted_count, "arc", "arcs");
+        buf_put_string(out, " of which a capture may be missing here, until compared again");
     }
     if (copies->stored.wanted_count > 0) {
-        buf_put_string(out, is_missing ? "; " : "");
-        VALUE_PUT(out, "{count} capture{s} on the way here", copies->stored.wanted_count);
+        put_count_of(out, &between, copies->stored.wanted_count, "capture", "captures");
+        buf_put_string(out, " on the way here");
     }
     if (unconfirmed_count > 0) {
-        buf_put_string(out, is_missing || copies->stored.wanted_count > 0 ? "; " : "");
-        value_put_count(out, unconfirmed_count);
-        buf_put_string(out, unconfirmed_count == 1 ? " copy" : " copies");
+        put_count_of(out, &between, unconfirmed_count, "copy", "copies");
         buf_put_string(out, " at other nodes not confirmed yet");
     }
     (void)ring_text_is_missing(ring, &left_s);
@@ -231,10 +252,12 @@ static void put_checks(struct buf *out, const struct ring_view *ring) {
 }
 
 static void ring_text_put_links(struct buf *out, const struct ring_view *ring) {
-    const struct part parts[] = {{ring->links_accepted_count, "new ones accepted"},
-                                 {ring->links_silent_count, "nodes silent"},
-                                 {ring->links_malformed_count, "messages malformed"},
-                                 {ring->links_flood_count, "messages too many"}};
+    const struct part parts[] = {
+        {ring->links_new_count, "new ones accepted"},
+        {ring->links_accepted_count - ring->links_new_count, "known before or not wanted"},
+        {ring->links_silent_count, "nodes silent"},
+        {ring->links_malformed_count, "messages malformed"},
+        {ring->links_flood_count, "messages too many"}};
     if (ring->links_sent_count > 0) {
         value_put_count(out, ring->links_sent_count);
         buf_put_format(out, " sent, %.1f bytes each; ",

@@ -38,7 +38,9 @@ struct ring_view_arc {
     uint64_t enough_count;    /* at least so many of them have as many live copies as are wanted */
     const uint64_t *at_least; /* so many have 1, 2, 3 … live copies, at least */
     size_t at_least_count;
-    uint64_t missing_count;
+    uint64_t
+        missing_count; /* when last compared: captures, for each member that lacked them, and this node */
+    bool is_doubted;   /* this node may lack a capture until the arc is compared again */
     bool is_repairing;
     uint64_t repairing_s;
     uint64_t left_s; /* 0: not known */
@@ -142,7 +144,8 @@ struct ring_view {
     struct ring_view_copies copies;
     uint64_t links_sent_count;
     uint64_t links_sent_size;
-    uint64_t links_accepted_count;
+    uint64_t links_accepted_count; /* their senders are rid of them */
+    uint64_t links_new_count;      /* of them, those that were not known here and are wanted */
     uint64_t links_silent_count;
     uint64_t links_malformed_count;
     uint64_t links_flood_count;

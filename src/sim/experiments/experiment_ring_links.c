@@ -359,9 +359,9 @@ static void on_take(struct links_world *world, uint32_t node, struct bytes bytes
         link_relay_take_next(&take, &link);
         check_link(world, node, &take, &link);
     }
-    enum err err =
-        sim_command_at(world->sim, node, sim_now_us(world->sim), LINK_RELAY_TOOK, take.number,
-                       link_relay_write_took(LINK_RELAY_TAKEN, (uint16_t)take.links_count, memory));
+    enum err err = sim_command_at(world->sim, node, sim_now_us(world->sim), LINK_RELAY_TOOK, take.number,
+                                  link_relay_write_took(LINK_RELAY_TAKEN, (uint16_t)take.links_count,
+                                                        (uint16_t)take.links_count, memory));
     world->failure = err != ERR_OK ? "out of memory" : world->failure;
 }
 
