@@ -7,6 +7,7 @@
 #include "node/crawl/job_files.h"
 #include "node/group/group_driver.h"
 #include "node/transport/ring_json.h"
+#include "replay/admin/metrics.h"
 #include "replay/site/sheet.h"
 
 static enum err save(void *context, struct bytes url, char ret_id[ADMIN_PAGES_NAME_SIZE_MAX],
@@ -74,6 +75,50 @@ static const struct node_status *status(void *context, struct arena *arena) {
 static void put_history(void *context, struct buf *out) {
     const struct admin_api *work = context;
     monitor_put_history(work->monitor, out);
+}
+
+enum { JOBS_MEASURED_MAX = 100 };
+
+/* Of those that are open. */
+static void put_job_metrics(const struct job_progress *jobs, size_t count, struct buf *out) {
+    static const struct metrics_column state_columns[] = {
+        {"jobs", "Jobs of the crawl that are open, by their state."}};
+    static const struct metrics_column columns[] = {
+        {"job_urls_known", "URLs that the job knows on this node."},
+        {"job_urls_waiting", "URLs of the job that wait to be fetched by this node."},
+        {"job_documents_total", "Documents that the job has stored on this node."},
+        {"job_failed_total", "URLs that the job has given up on this node."},
+        {"job_received_bytes_total", "Bytes that the job has received on this node."},
+    };
+    struct metrics_row states[CAMPAIGN_ENDED + 1] = {{.label = NULL}};
+    struct metrics_row rows[JOBS_MEASURED_MAX];
+    size_t rows_count = 0;
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        states[i].label = jobs_states[i];
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct job_progress *job = &jobs[i];
+        states[job->state].values[0]++;
+        if (rows_count < JOBS_MEASURED_MAX && !save_requests_is_name(bytes_of_string(job->name))) {
+            rows[rows_count++] =
+                (struct metrics_row){.label = job->name,
+                                     .values = {job->known_count, job->waiting_count, job->stored_count,
+                                                job->failed_count, job->received_size}};
+        }
+    }
+    metrics_put_rows(out, "state", state_columns, 1, states, sizeof states / sizeof *states);
+    metrics_put_rows(out, "job", columns, sizeof columns / sizeof *columns, rows, rows_count);
+}
+
+static void put_metrics(void *context, struct buf *out) {
+    const struct admin_api *work = context;
+    struct arena arena;
+    struct job_progress *jobs;
+    arena_init(&arena, ADMIN_PAGES_TEXT_SIZE_MAX);
+    size_t count = crawl_loop_jobs(work->crawl_loop, &arena, &jobs);
+    put_job_metrics(jobs, count, out);
+    arena_done(&arena);
+    ring_services_put_metrics(work->services, out);
 }
 
 static void get_ring(void *context, struct arena *arena, struct ring_view *ret_ring) {
@@ -214,6 +259,7 @@ const struct admin_pages_table admin_api_table = {
     .remove_job = remove_job,
     .status = status,
     .put_history = put_history,
+    .put_metrics = put_metrics,
     .put_ring = put_ring,
     .get_ring = get_ring,
     .show_neighbours = show_neighbours,

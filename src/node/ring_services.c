@@ -720,11 +720,18 @@ void ring_services_put(struct ring_services *ring_services, const struct ring_vi
     services_put(ring_services, view, json, "together", "keeping"); /* in 0.1 */
 }
 
+void ring_services_put_metrics(struct ring_services *ring_services, struct buf *out) {
+    ring_services_put_crowd_metrics(ring_services, out);
+    group_driver_put_metrics(ring_services->group_driver, out);
+    mirror_driver_put_metrics(ring_services->mirror_driver, out);
+}
+
 void ring_services_view(struct ring_services *ring_services, struct arena *arena, struct ring_view *view) {
     if (ring_services->peer_rpc != NULL) {
         peer_rpc_stat(ring_services->peer_rpc, &view->rpc);
     }
     decrees_view(ring_services->decrees, arena, view);
+    view->nodes_count = ring_services->holders != NULL ? holders_all(ring_services->holders, NULL, 0) : 0;
     view->is_begun = ring_services->is_begun;
     if (view->is_begun) {
         struct link_relay_counters links = link_sender_counters(ring_services->link_sender);

@@ -113,6 +113,9 @@ void ring_services_put(struct ring_services *ring_services, const struct ring_vi
 void ring_services_put_crowd(struct ring_services *ring_services, struct buf *out);
 void ring_services_put_mirrors(struct ring_services *ring_services, struct buf *out);
 
+/* Append the numbers of crowd, groups and collections for /metrics. */
+void ring_services_put_metrics(struct ring_services *ring_services, struct buf *out);
+
 /* The part of it that pages show, in the arena. */
 void ring_services_view(struct ring_services *ring_services, struct arena *arena, struct ring_view *view);
 

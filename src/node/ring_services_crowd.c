@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "net/datagram.h"
 #include "node/ring_services_state.h"
+#include "replay/admin/metrics.h"
 #include "replay/site/fill.h"
 #include "store/access/access.h"
 
@@ -266,6 +267,29 @@ void ring_services_put_crowd(struct ring_services *ring_services, struct buf *ou
         json_text(&json, "state", "none");
     }
     json_end(&json);
+}
+
+void ring_services_put_crowd_metrics(struct ring_services *ring_services, struct buf *out) {
+    struct offers_stat offers;
+    struct crowd_reader_stat obtained;
+    if (!has_crowd(ring_services)) {
+        return;
+    }
+    crowd_driver_put_metrics(ring_services->crowd_driver, out);
+    offers_stat(ring_services->offers, &offers);
+    crowd_reader_stat(ring_services->crowd_reader, &obtained);
+    METRICS_PUT(
+        out, {"crowd_offers", "Captures that this node hands on.", offers.count},
+        {"crowd_offers_bytes", "Bytes of these captures.", offers.size},
+        {"crowd_given_total", "Captures that were given to other nodes.", offers.given_count},
+        {"crowd_given_bytes_total", "Bytes of the captures that were given.", offers.given_size},
+        {"crowd_referred_total", "Askers that were sent to nodes that took a capture.",
+         offers.referred_count},
+        {"crowd_wanted_total", "Captures that readers here wanted of the crowd.", obtained.wanted_count},
+        {"crowd_obtained_total", "Captures that came from other nodes.", obtained.obtained_count},
+        {"crowd_obtained_bytes_total", "Bytes of the captures that came.", obtained.obtained_size},
+        {"crowd_missed_total", "Captures that no node gave.", obtained.lost_count},
+        {"crowd_false_total", "Nodes that gave something false.", obtained.false_count});
 }
 
 static void show_facts(const struct ring_services *ring_services, const struct crowd_counters *crowd,

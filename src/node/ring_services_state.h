@@ -122,6 +122,7 @@ void ring_services_add_groups(struct ring_services *ring_services);
 void ring_services_make_crowd(struct ring_services *ring_services, uint8_t mapping);
 void ring_services_share_crowd(struct ring_services *ring_services); /* if it has begun */
 void ring_services_beat_crowd(struct ring_services *ring_services);
+void ring_services_put_crowd_metrics(struct ring_services *ring_services, struct buf *out); /* any thread */
 void ring_services_stop_crowd(struct ring_services *ring_services);
 void ring_services_free_crowd(struct ring_services *ring_services);
 

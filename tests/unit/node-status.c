@@ -114,11 +114,50 @@ static void prometheus_gets_the_same_numbers(void **state) {
     buf_done(&fixture.out);
 }
 
+static void rows_are_written_metric_by_metric_with_labels_escaped(void **state) {
+    static const struct metrics_column columns[] = {{"thing_size", "How large."},
+                                                    {"thing_used_total", "How often."}};
+    static const struct metrics_row rows[] = {{.label = "a\"b\\c\nd", .values = {1, 2}},
+                                              {.label = "", .values = {3, UINT64_MAX}}};
+    struct buf out;
+    (void)state;
+    buf_init(&out, 4096);
+    metrics_put_rows(&out, "thing", columns, 2, rows, 0);
+    assert_int_equal(out.size, 0); /* a name without a sample would be no metric */
+    metrics_put_rows(&out, "thing", columns, 2, rows, 2);
+    assert_string_equal(buf_string(&out), "# HELP mnemon_thing_size How large.\n"
+                                          "# TYPE mnemon_thing_size gauge\n"
+                                          "mnemon_thing_size{thing=\"a\\\"b\\\\c\\nd\"} 1\n"
+                                          "mnemon_thing_size{thing=\"\"} 3\n"
+                                          "# HELP mnemon_thing_used_total How often.\n"
+                                          "# TYPE mnemon_thing_used_total counter\n"
+                                          "mnemon_thing_used_total{thing=\"a\\\"b\\\\c\\nd\"} 2\n"
+                                          "mnemon_thing_used_total{thing=\"\"} 18446744073709551615\n");
+    buf_done(&out);
+}
+
+static void a_node_in_no_ring_says_nothing_of_one(void **state) {
+    struct ring_view ring = {.text = NULL};
+    struct buf out;
+    (void)state;
+    buf_init(&out, 1 << 16);
+    metrics_put_ring(&ring, &out);
+    assert_int_equal(out.size, 0);
+    ring = (struct ring_view){.text = "joining", .nodes_count = 1};
+    metrics_put_ring(&ring, &out);
+    const char *text = buf_string(&out);
+    assert_non_null(strstr(text, "\nmnemon_ring_member 0\n"));
+    assert_null(strstr(text, "mnemon_ring_captures ")); /* not begun: what is not known is not 0 */
+    buf_done(&out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_number_stands_where_its_path_says),
         cmocka_unit_test(a_volume_says_what_is_known_of_it),
         cmocka_unit_test(prometheus_gets_the_same_numbers),
+        cmocka_unit_test(rows_are_written_metric_by_metric_with_labels_escaped),
+        cmocka_unit_test(a_node_in_no_ring_says_nothing_of_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

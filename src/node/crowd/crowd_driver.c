@@ -12,6 +12,7 @@
 #include "node/crowd/crowd_driver_state.h"
 #include "node/transport/ring_files.h"
 #include "node/transport/transport.h"
+#include "replay/admin/metrics.h"
 #include "replay/site/sheet.h"
 
 /* ---- nodes that did not give what they had offered ---- */
@@ -636,6 +637,35 @@ void crowd_driver_put(struct crowd_driver *driver, struct json *json) {
     put_view(driver, json);
     crowd_put_counters(&driver->counters, &driver->totals, open_count(driver), driver->waiting_count, json);
     pthread_mutex_unlock(&driver->lock);
+}
+
+void crowd_driver_put_metrics(struct crowd_driver *driver, struct buf *out) {
+    pthread_mutex_lock(&driver->lock);
+    const struct crowd_counters counters = driver->counters;
+    const struct crowd_driver_totals totals = driver->totals;
+    size_t neighbours_count = driver->neighbours_count;
+    size_t waiting_count = driver->waiting_count;
+    pthread_mutex_unlock(&driver->lock);
+    METRICS_PUT(
+        out, {"crowd_neighbours", "Neighbours of this node in the crowd.", neighbours_count},
+        {"crowd_searches_waiting", "Readers that wait for a search.", waiting_count},
+        {"crowd_shuffles_total", "Shuffles that this node began.", counters.shuffles_count},
+        {"crowd_shuffles_answered_total", "Shuffles that were answered.", counters.shuffled_count},
+        {"crowd_silent_total", "Neighbours that were dropped for their silence.", counters.silent_count},
+        {"crowd_searches_total", "Searches of this node.", counters.searches_count},
+        {"crowd_searches_found_total", "Searches that found something.", counters.found_count},
+        {"crowd_searches_lost_total", "Searches that found nothing.", counters.lost_count},
+        {"crowd_searches_refused_total", "Searches that were too many at once.", totals.refused_count},
+        {"crowd_searches_timeouts_total", "Readers that waited for a search in vain.", totals.timeouts_count},
+        {"crowd_rejoins_total", "How often this node joined the crowd again.", totals.rejoins_count});
+    METRICS_PUT(
+        out, {"crowd_queries_total", "Queries of other nodes.", counters.queries_count},
+        {"crowd_queries_hits_total", "Queries that this node could answer.", counters.hits_count},
+        {"crowd_queries_forwarded_total", "Copies of queries that were sent on.", counters.forwarded_count},
+        {"crowd_queries_dropped_total", "Queries that were too many.",
+         counters.limited_count + counters.crowded_out_count},
+        {"crowd_malformed_total", "Messages of the crowd that make no sense.", counters.malformed_count},
+        {"crowd_blamed_total", "Messages of the crowd against its rules.", counters.blamed_count});
 }
 
 /* This node in the middle, its neighbours in two columns beside it, so that no label hides another. */

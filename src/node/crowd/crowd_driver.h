@@ -98,6 +98,9 @@ void crowd_driver_beat(struct crowd_driver *driver);
 /* Append members of the object that /api/v1/crowd gives (docs/api.md): state, view, searches, counters. */
 void crowd_driver_put(struct crowd_driver *driver, struct json *json);
 
+/* Append the same numbers for /metrics. */
+void crowd_driver_put_metrics(struct crowd_driver *driver, struct buf *out);
+
 /* Write who the neighbours are, for the dashboard; the counters are for more of it. */
 struct sheet;
 void crowd_driver_show(struct crowd_driver *driver, struct sheet *sheet, struct crowd_counters *ret_counters);

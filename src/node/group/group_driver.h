@@ -89,6 +89,9 @@ size_t group_driver_neighbours(struct group_driver *driver,
 enum err group_driver_put(struct group_driver *driver, struct bytes name, struct buf *out,
                           struct err_detail *detail) MUST_CHECK;
 
+/* Append the numbers of all groups for /metrics. */
+void group_driver_put_metrics(struct group_driver *driver, struct buf *out);
+
 /* Write the section on groups of the dashboard; nothing if there are none. */
 struct sheet;
 void group_driver_show_section(struct group_driver *driver, struct sheet *sheet);

@@ -4,6 +4,7 @@
 #include "net/identity.h"
 #include "node/group/group_driver_state.h"
 #include "node/group/topology_picture.h"
+#include "replay/admin/metrics.h"
 #include "replay/site/fill.h"
 
 /* ---- what other threads see: copies, made by the loop ---- */
@@ -314,6 +315,45 @@ enum err group_driver_put(struct group_driver *driver, struct bytes name, struct
     json_end(&json);
     free(picture);
     return is_found ? ERR_OK : err_set(detail, ERR_NOT_FOUND, "this node is in no such group");
+}
+
+void group_driver_put_metrics(struct group_driver *driver, struct buf *out) {
+    static const struct metrics_column columns[] = {
+        {"group_member", "1: this node is in the topology of the group."},
+        {"group_members", "Members of the group, as its topology has them."},
+        {"group_neighbours", "Neighbours of this node in the group."},
+        {"group_master", "1: this node is the master of the group."},
+        {"group_messages_received_total", "Messages of the group that were received."},
+        {"group_messages_refused_total", "Of them, those that make no sense or may not be said."},
+        {"group_echoes_total", "Echoes that this node asked for."},
+        {"group_echoes_answered_total", "Echoes that came back."},
+        {"group_topologies_total", "Topologies that came into force."},
+        {"group_members_dropped_total", "Members that were dropped for their silence."},
+    };
+    struct metrics_row rows[GROUP_DRIVER_GROUPS_MAX];
+    char names[GROUP_DRIVER_GROUPS_MAX][GROUP_FILES_NAME_SIZE_MAX];
+    struct picture *picture = calloc(1, sizeof *picture);
+    size_t count = 0;
+    for (size_t i = 0; picture != NULL && i < GROUP_DRIVER_GROUPS_MAX; i++) {
+        if (!view_take(driver, i, picture)) {
+            continue;
+        }
+        const struct group_driver_view *view = &picture->view;
+        const struct group_counters *counters = &view->counters;
+        memcpy(names[count], view->name, sizeof names[count]);
+        rows[count] = (struct metrics_row){.label = names[count],
+                                           .values = {view->mode == GROUP_MEMBER || view->mode == GROUP_FIXED,
+                                                      picture->topology.members_count, view->neighbours_count,
+                                                      view->is_master, counters->received_count,
+                                                      counters->malformed_count + counters->foreign_count +
+                                                          counters->strange_count + counters->unasked_count +
+                                                          counters->flooded_count + counters->forged_count,
+                                                      counters->echoes_count, counters->echoed_count,
+                                                      counters->committed_count, counters->dropped_count}};
+        count++;
+    }
+    metrics_put_rows(out, "group", columns, sizeof columns / sizeof *columns, rows, count);
+    free(picture);
 }
 
 enum err group_driver_put_picture(struct group_driver *driver, struct bytes name, bool is_dot,

@@ -580,6 +580,7 @@ enum err mirror_driver_new(const struct mirror_driver_config *config,
     driver->config.ask_us = config->ask_us > 0 ? config->ask_us : ASK_US_DEFAULT;
     driver->events_end = &driver->events;
     buf_init(&driver->status, STATUS_SIZE_MAX);
+    buf_init(&driver->metrics, STATUS_SIZE_MAX);
     buf_init(&driver->rows.out, STATUS_SIZE_MAX);
     set_limit(&driver->limit, config->limit);
     set_limit(&driver->upload_limit, config->upload_limit);
@@ -611,6 +612,7 @@ void mirror_driver_free(struct mirror_driver *driver) {
     }
     pthread_mutex_destroy(&driver->lock);
     buf_done(&driver->status);
+    buf_done(&driver->metrics);
     buf_done(&driver->rows.out);
     free(driver);
 }

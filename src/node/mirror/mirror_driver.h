@@ -67,6 +67,9 @@ bool mirror_driver_hears(struct mirror_driver *driver, const struct peer *peer);
 /* Any thread: append what /api/v1/mirrors says (docs/api.md). NULL: of a node without collections. */
 void mirror_driver_put(struct mirror_driver *driver, struct buf *out);
 
+/* Any thread: append the numbers of all collections for /metrics. NULL: likewise. */
+void mirror_driver_put_metrics(struct mirror_driver *driver, struct buf *out);
+
 /* Any thread: write the section on collections of the dashboard; nothing if there are none. */
 struct sheet;
 void mirror_driver_show(struct mirror_driver *driver, struct sheet *sheet);

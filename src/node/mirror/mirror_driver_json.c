@@ -1,8 +1,10 @@
 /* What people and programs see of mirroring. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json.h"
 #include "node/mirror/mirror_driver_state.h"
+#include "replay/admin/metrics.h"
 #include "replay/site/fill.h"
 
 static void mirror_put_version(const char *title, const struct version *version, struct json *json) {
@@ -207,12 +209,64 @@ static void put_all(struct mirror_driver *driver, struct json *json) {
     json_close(json);
 }
 
+/* The lock is held. */
+static void put_metrics(const struct mirror_driver *driver, struct buf *out) {
+    static const struct metrics_column columns[] = {
+        {"mirror_publisher", "1: this node publishes the collection; 0: it has a copy."},
+        {"mirror_version", "Version of the collection that is here; 0: none."},
+        {"mirror_version_newest", "Newest version that this node knows of."},
+        {"mirror_files", "Files of the version that is here."},
+        {"mirror_bytes", "Bytes of these files."},
+        {"mirror_left_bytes", "Bytes that are still to be fetched."},
+        {"mirror_sources", "Nodes from which the collection can be fetched."},
+        {"mirror_fetched_bytes_total", "Bytes that were fetched."},
+        {"mirror_given_bytes_total", "Bytes that were given to other nodes."},
+        {"mirror_sources_barred_total", "Nodes that were barred for what they sent."},
+        {"mirror_versions_total", "Versions that were fetched whole."},
+    };
+    struct metrics_row *rows = calloc(driver->mirrors_count + 1, sizeof *rows);
+    for (size_t i = 0; rows != NULL && i < driver->mirrors_count; i++) {
+        const struct mirror_driver_mirror *mirror = driver->mirrors[i];
+        struct metrics_row *row = &rows[i];
+        row->label = mirror->setup.name;
+        row->values[0] = collection_setup_publishes(&mirror->setup);
+        row->values[8] = mirror->given_size;
+        if (mirror->mirror != NULL) {
+            const struct version *held = mirror_held(mirror->mirror);
+            const struct version *newest = mirror_newest(mirror->mirror);
+            const struct mirror_counters *counters = mirror_counters(mirror->mirror);
+            row->values[1] = held != NULL ? held->number : 0;
+            row->values[2] = newest != NULL ? newest->number : 0;
+            row->values[3] = held != NULL ? held->totals.files_count : 0;
+            row->values[4] = held != NULL ? held->totals.content_size : 0;
+            row->values[5] = mirror->wanted.left_size;
+            row->values[6] = mirror_sources_count(mirror->mirror);
+            row->values[7] = counters->fetched_size;
+            row->values[9] = counters->barred_count;
+            row->values[10] = counters->applied_count;
+        }
+    }
+    size_t count = rows != NULL ? driver->mirrors_count : 0;
+    metrics_put_rows(out, "mirror", columns, sizeof columns / sizeof *columns, rows, count);
+    free(rows);
+}
+
+void mirror_driver_put_metrics(struct mirror_driver *driver, struct buf *out) {
+    if (driver != NULL) {
+        pthread_mutex_lock(&driver->lock);
+        buf_put(out, driver->metrics.err == ERR_OK ? buf_bytes(&driver->metrics) : BYTES(""));
+        pthread_mutex_unlock(&driver->lock);
+    }
+}
+
 void mirror_driver_describe(struct mirror_driver *driver) {
     struct json json;
     pthread_mutex_lock(&driver->lock);
     buf_clear(&driver->status);
     json_init(&json, &driver->status);
     put_all(driver, &json);
+    buf_clear(&driver->metrics);
+    put_metrics(driver, &driver->metrics);
     buf_clear(&driver->rows.out);
     for (size_t i = 0; i < driver->mirrors_count; i++) {
         show_mirror(driver->mirrors[i], &driver->rows);

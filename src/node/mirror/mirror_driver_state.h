@@ -175,6 +175,7 @@ struct mirror_driver {
     struct mirror_driver_event **events_end;
     size_t heard_count; /* of the events */
     struct buf status;  /* as JSON, a moment ago */
+    struct buf metrics; /* likewise */
     struct sheet rows;  /* of the table that the dashboard shows, likewise */
 };
 

@@ -96,6 +96,7 @@ struct transport_shown {
     char text[TRANSPORT_SENTENCE_SIZE_MAX];
     uint32_t replicas;
     double share; /* that its places see to */
+    struct ring_view_traffic traffic;
     struct transport_neighbour neighbours[TRANSPORT_NEIGHBOURS_MAX];
     size_t neighbours_count;
     struct complaints complaints;

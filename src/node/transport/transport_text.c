@@ -297,6 +297,44 @@ static void put_ring(struct transport *transport, struct json *json) {
     text_put_counters(ring_counters(ring), json);
 }
 
+/* All that was thrown away before anybody read it. */
+static uint64_t text_discarded(const struct datagram_stats *stats) {
+    uint64_t count = stats->limited + stats->malformed;
+    for (int i = 0; i < SEAL_VERDICTS_COUNT; i++) {
+        count += i != SEAL_FRESH ? stats->verdicts[i] : 0;
+    }
+    return count;
+}
+
+static void text_copy_traffic(struct transport *transport) {
+    struct ring_view_traffic traffic = {.is_member = transport->state == TRANSPORT_MEMBER};
+    if (transport->datagram != NULL) {
+        const struct datagram_stats *stats = datagram_stats(transport->datagram);
+        const struct gate_stat *gate = gate_stat(transport->gate);
+        traffic.received_count = stats->received;
+        traffic.received_size = stats->received_bytes;
+        traffic.sent_count = stats->sent;
+        traffic.sent_size = stats->sent_bytes;
+        traffic.unsent_count = stats->dropped + stats->unproved + stats->unknown;
+        traffic.discarded_count = text_discarded(stats);
+        traffic.refused_count = gate->refused_count;
+        traffic.refusals_count = gate->refusals_count;
+    }
+    if (transport->ring != NULL) {
+        const struct ring_counters *counters = ring_counters(transport->ring);
+        traffic.vnodes_count = ring_vnodes_count(transport->ring);
+        traffic.known_vnodes_count = ring_known_count(transport->ring);
+        traffic.estimated_vnodes_count = ring_estimated_size(transport->ring);
+        traffic.lookups_count = counters->lookups_count;
+        traffic.lost_count = counters->lost_count;
+        traffic.hops_count = counters->hops_count;
+        traffic.silent_count = counters->silent_count;
+        traffic.malformed_count = counters->malformed_count;
+        traffic.blamed_count = counters->blamed_count;
+    }
+    transport->shown.traffic = traffic;
+}
+
 void transport_copy(struct transport *transport) {
     char address[ADDRESS_TEXT_SIZE_MAX];
     char key[IDENTITY_TEXT_SIZE];
@@ -307,6 +345,7 @@ void transport_copy(struct transport *transport) {
     transport->shown.share = 0;
     transport->shown.replicas = transport->has_charter ? transport->charter.replicas : 0;
     transport->shown.complaints = transport->complaints;
+    text_copy_traffic(transport);
     buf_clear(&transport->text);
     json_begin(json, &transport->text);
     json_count(json, "version", 1);
@@ -338,6 +377,7 @@ void transport_view(struct transport *transport, struct arena *arena, struct rin
     view->text = shown->is_there ? arena_text(arena, shown->text) : NULL;
     view->replicas = shown->replicas;
     view->share = shown->share;
+    view->traffic = shown->traffic;
     pthread_mutex_unlock(&transport->lock);
 }
 

@@ -130,6 +130,7 @@ static void answer_by_status(struct http_request *request, const char *type, boo
     if (with_ring) {
         admin_pages->table->get_ring(admin_pages->context, &arena, &ring);
         metrics_put_ring(&ring, &text);
+        admin_pages->table->put_metrics(admin_pages->context, &text);
     }
     enum err err = status == NULL ? ERR_MEMORY : text.err;
     if (err != ERR_OK) {

@@ -90,6 +90,7 @@ struct admin_pages_table {
     const struct node_status *(*status)(void *context, struct arena *arena);
 
     void (*put_history)(void *context, struct buf *out);
+    void (*put_metrics)(void *context, struct buf *out); /* of jobs, crowd, groups and collections */
     void (*put_ring)(void *context, struct buf *out);
     void (*get_ring)(void *context, struct arena *arena, struct ring_view *ret_ring);
     void (*show_neighbours)(void *context,

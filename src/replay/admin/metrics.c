@@ -1,7 +1,5 @@
 #include "replay/admin/metrics.h"
 
-#include "replay/admin/ring_text.h"
-
 struct metric {
     const char *path; /* in the status */
     const char *name; /* without mnemon_ */
@@ -55,6 +53,46 @@ static const struct metric metrics[] = {
 static void metrics_put_head(struct buf *out, const char *name, const char *type, const char *help) {
     buf_put_format(out, "# HELP mnemon_%s %s\n# TYPE mnemon_%s %s\n", name, help, name, type);
 }
+
+/* ---- for all ---- */
+
+static const char *metrics_type_of(const char *name) {
+    return bytes_ends_with(bytes_of_string(name), BYTES("_total")) ? "counter" : "gauge";
+}
+
+void metrics_put_numbers(struct buf *out, const struct metrics_number *numbers, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        metrics_put_head(out, numbers[i].name, metrics_type_of(numbers[i].name), numbers[i].help);
+        buf_put_format(out, "mnemon_%s %ju\n", numbers[i].name, (uintmax_t)numbers[i].value);
+    }
+}
+
+/* In the value of a label, these three are written otherwise. */
+static void metrics_put_label(struct buf *out, const char *text) {
+    for (; *text != '\0'; text++) {
+        if (*text == '\n') {
+            buf_put_string(out, "\\n");
+        } else {
+            buf_put_string(out, *text == '\\' || *text == '"' ? "\\" : "");
+            buf_put_byte(out, (uint8_t)*text);
+        }
+    }
+}
+
+void metrics_put_rows(struct buf *out, const char *label, const struct metrics_column *columns,
+                      size_t columns_count, const struct metrics_row *rows, size_t rows_count) {
+    ASSERT(columns_count <= METRICS_COLUMNS_MAX);
+    for (size_t i = 0; i < columns_count && rows_count > 0; i++) {
+        metrics_put_head(out, columns[i].name, metrics_type_of(columns[i].name), columns[i].help);
+        for (size_t j = 0; j < rows_count; j++) {
+            buf_put_format(out, "mnemon_%s{%s=\"", columns[i].name, label);
+            metrics_put_label(out, rows[j].label);
+            buf_put_format(out, "\"} %ju\n", (uintmax_t)rows[j].values[i]);
+        }
+    }
+}
+
+/* ---- of the status ---- */
 
 static void metrics_put_volumes(struct buf *out, const struct node_status *status) {
     static const char *const names[][2] = {
@@ -127,69 +165,4 @@ void metrics_put(const struct node_status *status, struct buf *out) {
     metrics_put_volumes(out, status);
     put_answers(out, status);
     put_delays(out, status);
-}
-
-/* ---- copies ---- */
-
-static void metrics_put_gauge(struct buf *out, const char *name, const char *help, uint64_t value) {
-    metrics_put_head(out, name, "gauge", help);
-    buf_put_format(out, "mnemon_%s %ju\n", name, (uintmax_t)value);
-}
-
-static void metrics_put_levels(struct buf *out, const struct ring_view_copies *copies) {
-    static const char *const levels[RING_VIEW_LEVELS_COUNT] = {"whole", "fresh", "away", "low"};
-    uint64_t counts[RING_VIEW_LEVELS_COUNT] = {0};
-    for (size_t i = 0; i < copies->arcs_count; i++) {
-        counts[copies->arcs[i].level]++;
-    }
-    metrics_put_head(out, "ring_arcs", "gauge",
-                     "Arcs that this node looks after, by how well they are kept.");
-    for (size_t i = 0; i < RING_VIEW_LEVELS_COUNT; i++) {
-        buf_put_format(out, "mnemon_ring_arcs{level=\"%s\"} %ju\n", levels[i], (uintmax_t)counts[i]);
-    }
-}
-
-/* Of one copy up to as many as are wanted, also if there are none. */
-static void metrics_put_copies(struct buf *out, const struct ring_view *ring) {
-    metrics_put_head(out, "ring_captures_copies_min", "gauge",
-                     "Captures of these arcs that are known to have so many live copies, or more.");
-    for (uint32_t copies = 1; copies <= ring->replicas; copies++) {
-        uint64_t count = 0;
-        for (size_t i = 0; i < ring->copies.arcs_count; i++) {
-            const struct ring_view_arc *arc = &ring->copies.arcs[i];
-            count += copies <= arc->at_least_count ? arc->at_least[copies - 1] : 0;
-        }
-        buf_put_format(out, "mnemon_ring_captures_copies_min{copies=\"%u\"} %ju\n", copies, (uintmax_t)count);
-    }
-}
-
-/* No sample: something is missing, and it is not known for how long. */
-static void metrics_put_left(struct buf *out, const struct ring_view *ring) {
-    uint64_t left_s;
-    bool is_missing = ring_text_is_missing(ring, &left_s);
-    metrics_put_head(out, "ring_copies_left_seconds", "gauge",
-                     "About how long until all copies that are under way are there; 0: none is.");
-    if (!is_missing || left_s > 0) {
-        buf_put_format(out, "mnemon_ring_copies_left_seconds %ju\n", (uintmax_t)(is_missing ? left_s : 0));
-    }
-}
-
-void metrics_put_ring(const struct ring_view *ring, struct buf *out) {
-    const struct ring_view_stored *stored = &ring->copies.stored;
-    if (!ring->is_begun) {
-        return;
-    }
-    metrics_put_gauge(out, "ring_captures", "Captures here that count for the ring.", stored->keys_count);
-    metrics_put_gauge(out, "ring_captures_wanted", "Captures that are on their way here.",
-                      stored->wanted_count);
-    metrics_put_gauge(out, "ring_captures_unconfirmed",
-                      "Captures here whose primaries have not confirmed them yet.",
-                      stored->unconfirmed_count);
-    metrics_put_gauge(out, "ring_captures_damaged",
-                      "Captures here that cannot be read and are not repaired yet.", stored->damaged_count);
-    metrics_put_gauge(out, "ring_checking", "1: there may be more that are not confirmed.",
-                      stored->is_checking);
-    metrics_put_levels(out, &ring->copies);
-    metrics_put_copies(out, ring);
-    metrics_put_left(out, ring);
 }

@@ -124,6 +124,28 @@ struct ring_view_copies {
     size_t arcs_count;
 };
 
+/* The ring's own messages, which are datagrams. */
+struct ring_view_traffic {
+    bool is_member;
+    uint64_t vnodes_count;           /* of this node */
+    uint64_t known_vnodes_count;     /* that it has heard of */
+    uint64_t estimated_vnodes_count; /* of the whole ring */
+    uint64_t received_count;         /* datagrams, as the next three; those of crowd, groups and links too */
+    uint64_t received_size;
+    uint64_t sent_count;
+    uint64_t sent_size;
+    uint64_t unsent_count;    /* the socket was full, or the address had not proved itself */
+    uint64_t discarded_count; /* unread: malformed, forged, replayed, too many … */
+    uint64_t refused_count;   /* nodes: greetings that this node refused */
+    uint64_t refusals_count;  /* of this node, by others */
+    uint64_t lookups_count;
+    uint64_t lost_count; /* of them, without an answer */
+    uint64_t hops_count; /* of all of them */
+    uint64_t silent_count;
+    uint64_t malformed_count;
+    uint64_t blamed_count;
+};
+
 /* Where nodes stand. */
 struct ring_view_site {
     const char *name;
@@ -135,6 +157,8 @@ struct ring_view {
     const char *text; /* NULL: this node is in no ring */
     uint32_t replicas;
     double share; /* that it sees to */
+    struct ring_view_traffic traffic;
+    uint64_t nodes_count; /* that are known, this one included */
 
     const struct ring_view_decree *decrees;
     size_t decrees_count;
