@@ -26,6 +26,7 @@
 #include "base/ringkey.h"
 #include "mutate.h"
 #include "net/datagram.h"
+#include "node/rpc/peer_rpc.h"
 #include "protocol/group/group_message.h"
 #include "protocol/mirror/version.h"
 #include "protocol/ring/dialect.h"
@@ -111,9 +112,9 @@ struct peerfuzz {
     const char *collection_name;
 
     /* Streams. */
-    struct peerfuzz_tally questions[PEERFUZZ_KINDS_MAX];
-    struct peerfuzz_tally streams; /* refused: ended by the node */
-    uint64_t unanswered;           /* questions on a stream that stayed open */
+    struct peerfuzz_tally questions[PEER_RPC_SERVICES_COUNT + 1]; /* and of a service that is none */
+    struct peerfuzz_tally streams;                                /* refused: ended by the node */
+    uint64_t unanswered;                                          /* questions on a stream that stayed open */
 };
 
 /* A sound hello, of versions that the node speaks, too. Into DIALECT_HELLO_SIZE_MAX. */

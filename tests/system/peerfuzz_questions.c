@@ -215,6 +215,14 @@ static void put_search(struct peerfuzz *fuzz, struct buf *out) {
     ASSERT(search_code_put_question(out, &question) == ERR_OK);
 }
 
+/* Keys that nobody has, and numbers; mostly as a whole list. */
+static void put_report_list(struct peerfuzz *fuzz, struct buf *out) {
+    buf_put_byte(out, (uint8_t)below(fuzz, 2));
+    for (size_t i = below(fuzz, 10) * (PEER_KEY_SIZE + 8); i > 0; i--) {
+        buf_put_byte(out, (uint8_t)below(fuzz, 256));
+    }
+}
+
 void peerfuzz_put_question(struct peerfuzz *fuzz, unsigned service, struct buf *out) {
     switch (service) {
     case PEER_RPC_COMPARE:
@@ -255,6 +263,9 @@ void peerfuzz_put_question(struct peerfuzz *fuzz, unsigned service, struct buf *
         break;
     case PEER_RPC_SEARCH:
         put_search(fuzz, out);
+        break;
+    case PEER_RPC_REPORTS:
+        put_report_list(fuzz, out);
         break;
     case PEER_RPC_FOLLOW:
     case PEER_RPC_ENTRANCE: /* empty, as they should be */

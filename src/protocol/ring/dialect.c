@@ -9,7 +9,7 @@ const struct dialect dialect_of_program = {
     .lowest = DIALECT_VERSION_LOWEST,
     .highest = DIALECT_VERSION_HIGHEST,
     .features = ((UINT64_C(1) << (DIALECT_WITNESSES + 1)) - 1) | UINT64_C(1) << DIALECT_TWO_ADDRESSES |
-                UINT64_C(1) << DIALECT_SEARCH,
+                UINT64_C(1) << DIALECT_REPORTS | UINT64_C(1) << DIALECT_SEARCH,
 };
 
 const struct dialect dialect_of_silence = {
@@ -26,6 +26,7 @@ const char *dialect_feature_name(unsigned feature) {
         [DIALECT_TLS] = "tls",
         [DIALECT_WITNESSES] = "witnesses",
         [DIALECT_TWO_ADDRESSES] = "two-addresses",
+        [DIALECT_REPORTS] = "reports",
         [DIALECT_SEARCH] = "search",
     };
     return feature < DIALECT_FEATURES_COUNT ? names[feature] : NULL;
@@ -74,6 +75,10 @@ static bool dialect_is_word(struct bytes word) {
     return true;
 }
 
+bool dialect_program_is_valid(struct bytes program) {
+    return program.size <= DIALECT_PROGRAM_SIZE_MAX && dialect_is_word(program);
+}
+
 bool dialect_site_is_valid(struct bytes name) {
     return name.size > 0 && name.size <= DIALECT_SITE_SIZE_MAX && dialect_is_word(name);
 }
@@ -114,7 +119,7 @@ enum err dialect_read_hello(struct bytes input, struct dialect *ret_dialect, boo
     wire_read_check(&reader, dialect.lowest > 0 && dialect.lowest <= dialect.highest, "no range of versions");
     dialect.features = wire_read_u64(&reader);
     struct bytes program = wire_read_string(&reader, DIALECT_PROGRAM_SIZE_MAX);
-    wire_read_check(&reader, dialect_is_word(program), "no version of a program");
+    wire_read_check(&reader, dialect_program_is_valid(program), "no version of a program");
     if (program.size > 0) {
         memcpy(dialect.program, program.data, program.size);
     }

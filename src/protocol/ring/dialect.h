@@ -44,6 +44,7 @@ enum dialect_feature {
     DIALECT_TLS,       /* streams in TLS (net/tls.h); what is encrypted otherwise carries hellos only */
     DIALECT_WITNESSES, /* lists of captures that say which are of one visit of several nodes */
     DIALECT_TWO_ADDRESSES = 8, /* a node is also who it is at the second address that it told */
+    DIALECT_REPORTS = 11,      /* service 22: what all nodes say of themselves */
     DIALECT_SEARCH = 12,       /* service 19: full text */
     DIALECT_FEATURES_COUNT,
 };
@@ -67,6 +68,9 @@ extern const struct dialect dialect_of_silence;
 
 /* What a site may be called: 1 to 32 letters, digits, . - + ~ _ */
 bool dialect_site_is_valid(struct bytes name);
+
+/* May a program call its version so? At most 32 letters, digits, . - + ~ _; it may be empty. */
+bool dialect_program_is_valid(struct bytes program);
 
 /* "deletions"; NULL: a feature that this program does not know. */
 const char *dialect_feature_name(unsigned feature);
