@@ -564,6 +564,15 @@ void copies_stat(struct copies *copies, struct ring_view_stored *ret_stat) {
     };
 }
 
+size_t copies_proofs(struct copies *copies, struct proof *out, size_t proofs_max) {
+    pthread_mutex_lock(&copies->lock);
+    const struct proofs *proofs = replicator_proofs(copies->replicator);
+    size_t count = proofs->count < proofs_max ? proofs->count : proofs_max;
+    memcpy(out, proofs->items, count * sizeof *out);
+    pthread_mutex_unlock(&copies->lock);
+    return count;
+}
+
 enum { ESTIMATE_ARCS_MAX = 64 };
 
 /* Has the piece been compared with all that keep it and are here, and was nothing missing on this node? */

@@ -21,6 +21,7 @@
 #include "node/captures/captures.h"
 #include "node/ring/holders.h"
 #include "node/rpc/peer_rpc.h"
+#include "protocol/copies/proofs.h"
 #include "replay/admin/ring_view.h"
 
 struct copies;
@@ -114,6 +115,9 @@ void copies_stat(struct copies *copies, struct ring_view_stored *ret_stat);
  * At least what is here. False: there is nothing to go by yet.
  */
 bool copies_estimate(struct copies *copies, uint64_t *ret_count);
+
+/* Which nodes have proved to this one what they hold; at most proofs_max. */
+size_t copies_proofs(struct copies *copies, struct proof *out, size_t proofs_max);
 
 /* Append an object: what /api/v1/ring/together says of keeping (docs/api.md). */
 void copies_put_json(struct copies *copies, struct json *json, const char *name);

@@ -11,6 +11,8 @@ enum {
     INTERVALS = 20, /* that a primary may miss: a busy one compares late */
     SLOT_BITS = 8,
 };
+static const uint64_t CHALLENGE_US = UINT64_C(600) * 1000000; /* as the others have it that plan by it */
+enum { PROVED_INTERVALS_MAX = 3 };                            /* they are spread around one interval */
 
 /* ---- begin ---- */
 
@@ -185,6 +187,8 @@ struct replicator *replicator_init(void *memory, const struct replicator_config 
     };
     full_sync_init(&replicator->full_sync, &full_sync, now_us);
     primary_watch_init(&replicator->primary_watch, &watch);
+    uint64_t interval_us = config->challenge_interval_us > 0 ? config->challenge_interval_us : CHALLENGE_US;
+    proofs_init(&replicator->proofs, PROVED_INTERVALS_MAX * interval_us);
     standing_init(&replicator->standing, replicator->shunned, REPLICATOR_SHUNNED_MAX, config->seed);
     replicator_sweep_begin(replicator, now_us);
     return replicator;
@@ -546,6 +550,10 @@ const struct custody *replicator_custody(const struct replicator *replicator) {
 
 const struct transfer *replicator_transfer(const struct replicator *replicator) {
     return replicator->transfer;
+}
+
+const struct proofs *replicator_proofs(const struct replicator *replicator) {
+    return &replicator->proofs;
 }
 
 const struct full_sync *replicator_full_sync(const struct replicator *replicator) {

@@ -259,6 +259,7 @@ void replicator_status(const struct replicator *replicator, struct replicator_st
 const struct copy_plan *replicator_plan(const struct replicator *replicator);
 const struct custody *replicator_custody(const struct replicator *replicator);
 const struct transfer *replicator_transfer(const struct replicator *replicator);
+const struct proofs *replicator_proofs(const struct replicator *replicator);
 const struct full_sync *replicator_full_sync(const struct replicator *replicator);
 
 #endif

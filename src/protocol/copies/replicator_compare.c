@@ -356,6 +356,7 @@ enum err challenge_judge(struct replicator *replicator, const struct challenge *
     } else if (err != ERR_OK && err != ERR_CORRUPT && err != ERR_NOT_FOUND) {
         err = replicator_err_of_others(err);
     }
+    proofs_note(&replicator->proofs, peer, err, event->now_us);
     replicator->counts.challenged_count++;
     replicator->counts.caught_count += err == ERR_MISMATCH || err == ERR_CORRUPT;
     if (err == ERR_MISMATCH) {

@@ -15,6 +15,7 @@
 #include "base/standing.h"
 #include "protocol/copies/comparison.h"
 #include "protocol/copies/primary_watch.h"
+#include "protocol/copies/proofs.h"
 #include "protocol/copies/replicator.h"
 
 enum {
@@ -160,6 +161,7 @@ struct replicator {
     struct custody *custody;
     struct transfer *transfer;
     struct primary_watch primary_watch;
+    struct proofs proofs;
     struct full_sync full_sync;
     struct transfer_order_giving giving;
     struct standing standing; /* nodes that did not answer or gave something false */
