@@ -31,6 +31,7 @@
     set(row, "known", count(job.known));
     set(row, "received", size(job.received_bytes));
     set(row, "failed", count(job.failed));
+    set(row, "whole", (job.ring || {}).text || "");
   }
 
   // A page that somebody is typing into is left as it is.

@@ -10,6 +10,7 @@
 #include "base/value.h"
 #include "base/whole_file.h"
 #include "cli/archive.h"
+#include "cli/ask.h"
 #include "cli/commands.h"
 #include "cli/decree.h"
 #include "crawl/engine/jobs.h"
@@ -84,7 +85,8 @@ static uint64_t job_count(const json_t *state, const char *name) {
     return (uint64_t)json_integer_value(json_object_get(state, name));
 }
 
-static void print_job(struct cli *cli, const char *name, const struct job *job, const json_t *state) {
+static void print_job(struct cli *cli, const char *name, const struct job *job, const json_t *state,
+                      const json_t *ring) {
     struct buf line;
     buf_init(&line, 1 << 16);
     const char *word = json_string_value(json_object_get(state, "state"));
@@ -95,10 +97,14 @@ static void print_job(struct cli *cli, const char *name, const struct job *job, 
                    job_scopes[job->scope]);
     VALUE_PUT(&line, "every {time}", job->period_us);
     buf_put_format(&line, "  %.*s%s\n", BYTES_ARG(job->seeds.items[0]), job->seeds.count > 1 ? " …" : "");
+    if (ring != NULL) {
+        buf_put_format(&line, "%-32s whole ring: %s\n", "", ask_text(ring, "text"));
+    }
     cli_write(cli, &line);
 }
 
-static void print_json(struct cli *cli, const char *name, const struct job *job, json_t *state) {
+static void print_json(struct cli *cli, const char *name, const struct job *job, json_t *state,
+                       const json_t *ring) {
     struct json json;
     json_object_del(state, "job");
     char *text = json_dumps(state, JSON_COMPACT); /* as it was written */
@@ -115,8 +121,33 @@ static void print_json(struct cli *cli, const char *name, const struct job *job,
     json_text(&json, "scope", job_scopes[job->scope]);
     json_bool(&json, "paused", job->is_paused);
     json_count(&json, "period_seconds", job->period_us / 1000000);
+    char *ring_text = ring != NULL ? json_dumps(ring, JSON_COMPACT) : NULL;
+    if (ring_text != NULL) {
+        json_open(&json, "ring");
+        json_members(&json, bytes_of_string(ring_text));
+        json_close(&json);
+    }
     cli_note(cli, json_end(&json));
+    free(ring_text);
     free(text);
+}
+
+/* What all nodes of the ring together say of it; nothing if it is not shared, or no node runs here. */
+static const json_t *ring_of_job(const json_t *answer, const char *name) {
+    const json_t *jobs = json_object_get(answer, "jobs");
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        const json_t *job = json_array_get(jobs, i);
+        if (strcmp(ask_text(job, "job"), name) == 0) {
+            return json_object_get(job, "ring");
+        }
+    }
+    return NULL;
+}
+
+static json_t *ask_for_jobs(struct cli *cli, const struct data *data) {
+    struct node_file node;
+    return node_file_read(data->directory, &node, NULL) == ERR_OK ? ask_object(cli, data, "/api/v1/jobs")
+                                                                  : NULL;
 }
 
 /* All of them, if none is named. */
@@ -140,6 +171,7 @@ static int list_jobs(struct cli *cli, const struct data *data, bool is_json) {
     }
     snprintf(directory, sizeof directory, "%s/jobs", data->directory);
     size_t count = job_files_names(data->directory, names);
+    json_t *answer = count > 0 ? ask_for_jobs(cli, data) : NULL;
     for (size_t i = 0; i < count; free(names[i++])) {
         if (!is_listed(cli, names[i])) {
             continue;
@@ -156,14 +188,15 @@ static int list_jobs(struct cli *cli, const struct data *data, bool is_json) {
             snprintf(path, sizeof path, "%s/%s/state.json", directory, names[i]);
             json_t *state = json_load_file(path, 0, NULL);
             if (is_json) {
-                print_json(cli, names[i], &job, state);
+                print_json(cli, names[i], &job, state, ring_of_job(answer, names[i]));
             } else {
-                print_job(cli, names[i], &job, state);
+                print_job(cli, names[i], &job, state, ring_of_job(answer, names[i]));
             }
             json_decref(state);
         }
         arena_done(&arena);
     }
+    json_decref(answer);
     free(names);
     return status;
 }
@@ -188,7 +221,8 @@ static const struct command_action job_actions[] = {
         {
             .name = "list",
             .synopsis = "[NAME…]",
-            .summary = "list the jobs, how many URLs each knows and how many of them wait",
+            .summary = "list the jobs, how many URLs each knows and how many of them wait: on this node, "
+                       "and, of jobs that the ring shares, on all nodes together",
             .details = "  mnemon job list --json",
         },
     [PAUSE] =

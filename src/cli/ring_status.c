@@ -122,6 +122,24 @@ static void put_nodes(struct buf *line, const json_t *ring) {
     }
 }
 
+/* What nodes say of themselves, and how far the jobs of the ring are. A node of version 0.2 has neither. */
+static void put_reports(struct buf *line, const json_t *ring, const char *name, const char *member,
+                        const char *title) {
+    const json_t *list = json_object_get(json_object_get(ring, "reports"), name);
+    size_t count = json_array_size(list);
+    if (count == 0) {
+        return;
+    }
+    buf_put_format(line, "\n%s\n", title);
+    for (size_t i = 0; i < count && i < NODES_SHOWN_MAX; i++) {
+        const json_t *item = json_array_get(list, i);
+        buf_put_format(line, "  %-24s %s\n", ask_text(item, member), ask_text(item, "text"));
+    }
+    if (count > NODES_SHOWN_MAX) {
+        buf_put_format(line, "  and %zu more\n", count - NODES_SHOWN_MAX);
+    }
+}
+
 /* What came and was thrown away, by reason; nothing if nothing was. */
 static void put_dropped(struct buf *line, const json_t *ring) {
     static const struct {
@@ -209,6 +227,8 @@ static void print_ring(struct buf *out, const struct node_file *node, const json
     put_peers(out, ring, "neighbours", "Neighbours:", SIZE_MAX);
     put_peers(out, ring, "fingers", "Fingers:", FINGERS_SHOWN_MAX);
     put_nodes(out, ring);
+    put_reports(out, ring, "nodes", "address", "What they say of themselves:");
+    put_reports(out, ring, "jobs", "job", "Jobs of the ring, all nodes together:");
     put_complaints(out, ring);
 }
 

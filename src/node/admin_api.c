@@ -31,14 +31,18 @@ static struct job_files_live live_jobs(const struct admin_api *work, struct aren
 static size_t list_jobs(void *context, struct arena *arena, struct job_view **ret_jobs) {
     const struct admin_api *work = context;
     struct job_files_live live = live_jobs(work, arena);
-    return job_files_list(work->directory, &live, arena, ret_jobs);
+    size_t count = job_files_list(work->directory, &live, arena, ret_jobs);
+    ring_services_view_jobs(work->services, arena, *ret_jobs, count);
+    return count;
 }
 
 static enum err get_job(void *context, struct bytes name, struct arena *arena, struct job_view *ret_job,
                         struct err_detail *detail) {
     const struct admin_api *work = context;
     struct job_files_live live = live_jobs(work, arena);
-    return job_files_get(work->directory, name, &live, arena, ret_job, detail);
+    enum err err = job_files_get(work->directory, name, &live, arena, ret_job, detail);
+    ring_services_view_jobs(work->services, arena, ret_job, err == ERR_OK ? 1 : 0);
+    return err;
 }
 
 static enum err add_job(void *context, struct bytes wish, char ret_name[ADMIN_PAGES_NAME_SIZE_MAX],

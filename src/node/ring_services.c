@@ -127,6 +127,7 @@ void ring_services_free(struct ring_services *ring_services) {
     if (ring_services->group_driver != NULL) {
         group_driver_free(ring_services->group_driver);
     }
+    reports_free(ring_services->reports);
     routing_free(ring_services->routing);
     holders_free(ring_services->holders);
     sites_free(ring_services->sites);
@@ -514,6 +515,7 @@ static enum err services_begin(struct ring_services *ring_services, const struct
         err = begin_reading(ring_services, charter->mapping);
     }
     err = err == ERR_OK ? ring_services_begin_search(ring_services) : err;
+    err = err == ERR_OK ? ring_services_make_reports(ring_services) : err;
     err = err == ERR_OK ? link_sender_start(&link_sender, &ring_services->link_sender) : err;
     err = err == ERR_OK ? ring_services_start_peer_rpc(ring_services, detail) : err;
     err = err == ERR_OK ? copies_start(ring_services->copies, ring_services->captures, detail) : err;
@@ -585,6 +587,7 @@ void ring_services_beat(struct ring_services *ring_services) {
         ring_services_beat_search(ring_services);
         ring_services_beat_absence(ring_services, was_heard);
         ring_services_beat_decrees(ring_services);
+        ring_services_beat_reports(ring_services);
     }
 }
 
@@ -716,6 +719,9 @@ static void services_put(struct ring_services *ring_services, const struct ring_
 }
 
 void ring_services_put(struct ring_services *ring_services, const struct ring_view *view, struct json *json) {
+    if (view->is_begun) {
+        ring_services_put_reports(view, json);
+    }
     services_put(ring_services, view, json, "services", "copies");
     services_put(ring_services, view, json, "together", "keeping"); /* in 0.1 */
 }
@@ -744,6 +750,7 @@ void ring_services_view(struct ring_services *ring_services, struct arena *arena
         view->links_malformed_count = links.malformed_count;
         view->links_flood_count = links.flood_count;
         copies_view(ring_services->copies, arena, &view->copies);
+        ring_services_view_reports(ring_services, arena, view);
     }
     if (ring_services->sites != NULL) {
         sites_view(ring_services->sites, arena, view);

@@ -113,6 +113,11 @@ void ring_services_put(struct ring_services *ring_services, const struct ring_vi
 void ring_services_put_crowd(struct ring_services *ring_services, struct buf *out);
 void ring_services_put_mirrors(struct ring_services *ring_services, struct buf *out);
 
+/* Fill what all nodes together say of jobs that the ring shares, in the arena. */
+struct job_view;
+void ring_services_view_jobs(struct ring_services *ring_services, struct arena *arena, struct job_view *jobs,
+                             size_t count);
+
 /* Append the numbers of crowd, groups and collections for /metrics. */
 void ring_services_put_metrics(struct ring_services *ring_services, struct buf *out);
 

@@ -61,6 +61,20 @@ static bool links_find_job(struct ring_services *ring_services, const uint8_t id
     return is_found;
 }
 
+bool ring_services_find_job(struct ring_services *ring_services, const char *name,
+                            uint8_t ret_id[LINKS_CODE_JOB_SIZE]) {
+    bool is_found = false;
+    pthread_mutex_lock(&ring_services->lock);
+    for (size_t i = 0; i < ring_services->jobs_count && !is_found; i++) {
+        is_found = strcmp(ring_services->jobs[i].name, name) == 0;
+        if (is_found) {
+            memcpy(ret_id, ring_services->jobs[i].id, LINKS_CODE_JOB_SIZE);
+        }
+    }
+    pthread_mutex_unlock(&ring_services->lock);
+    return is_found;
+}
+
 /* The sender forgets what we have taken: so it must be durable before. */
 static void on_parcel_kept(struct frontier_wait *wait, bool is_durable) {
     struct parcel *parcel = (struct parcel *)wait;

@@ -24,6 +24,7 @@
 #include "node/reading/public_urls.h"
 #include "node/reading/ring_reader.h"
 #include "node/ring/deletions.h"
+#include "node/ring/reports.h"
 #include "node/ring/routing.h"
 #include "node/ring/sites.h"
 #include "node/ring_services.h"
@@ -83,6 +84,8 @@ struct ring_services {
     struct link_sender *link_sender;
     struct ring_search *ring_search; /* NULL: as search, as the next */
     struct ring_search_service *ring_search_service;
+    struct reports *reports;
+    uint64_t begun_at_us;
     struct offers *offers; /* NULL: without the crowd, as the next two */
     struct crowd_driver *crowd_driver;
     struct crowd_reader *crowd_reader;
@@ -155,6 +158,18 @@ void ring_services_beat_decrees(struct ring_services *ring_services);
 
 /* Was it away for long, so that much may have been deleted? Before the copies start; says so. */
 void ring_services_look_at_absence(struct ring_services *ring_services);
+
+/* ring_services_reports.c: what all nodes say of themselves. Before peer_rpc starts; by the beat, when the
+ * ring has begun; any thread after that. */
+enum err ring_services_make_reports(struct ring_services *ring_services) MUST_CHECK;
+void ring_services_beat_reports(struct ring_services *ring_services);
+void ring_services_put_reports(const struct ring_view *view, struct json *json);
+void ring_services_view_reports(struct ring_services *ring_services, struct arena *arena,
+                                struct ring_view *view);
+
+/* Is it a job that the ring shares? Any thread. */
+bool ring_services_find_job(struct ring_services *ring_services, const char *name,
+                            uint8_t ret_id[LINKS_CODE_JOB_SIZE]);
 
 /* By the beat. was_heard: before decrees were obeyed last. */
 void ring_services_beat_absence(struct ring_services *ring_services, bool was_heard);

@@ -3,6 +3,9 @@
 #include "base/json.h"
 #include "base/utc.h"
 #include "replay/admin/admin_pages_state.h"
+#include "replay/admin/ring_text.h"
+
+enum { RING_TEXT_SIZE_MAX = 1024 };
 
 static const char REFRESH_S[] = "2";
 
@@ -60,12 +63,26 @@ static void put_seeds(struct sheet *sheet, const struct job_view *job) {
     }
 }
 
+/* The counts of the row are this node's own. */
+static void put_ring_progress(struct sheet *sheet, const struct job_view *job) {
+    struct buf text;
+    if (job->ring == NULL) {
+        return;
+    }
+    buf_init(&text, RING_TEXT_SIZE_MAX);
+    ring_text_put_job(job->ring, job->ring_unreported_count, &text);
+    FILL(sheet, "<small>Whole ring: <span class=whole>{text}</span></small><br>", {.text = buf_bytes(&text)});
+    buf_done(&text);
+}
+
 /* Its names are checked: they need no escaping. The script finds its cells by their classes. */
 static void put_job(struct sheet *sheet, const struct job_view *job, bool is_known) {
     sheet_format(sheet, "<tr data-job=\"%s\"><td>", job->name);
     put_seeds(sheet, job);
+    sheet_html(sheet, "<br>");
+    put_ring_progress(sheet, job);
     FILL(sheet,
-         "<br><small>{html}</small><td class=state>{string}<td class=\"stored number\">{count}"
+         "<small>{html}</small><td class=state>{string}<td class=\"stored number\">{count}"
          "<td class=\"waiting number\">{count}<td class=\"known number\">{count}"
          "<td class=\"received number\">{size}<td class=\"failed number\">{count}<td>",
          {.string = job->name}, {.string = job->state}, {.number = job->stored_count},

@@ -1,5 +1,23 @@
 #include "replay/admin/job_view.h"
 
+#include "replay/admin/ring_text.h"
+
+enum { RING_TEXT_SIZE_MAX = 1024 };
+
+void job_view_put_ring(const struct ring_view_job *job, uint64_t unreported_count, struct json *json) {
+    struct buf text;
+    buf_init(&text, RING_TEXT_SIZE_MAX);
+    ring_text_put_job(job, unreported_count, &text);
+    JSON_COUNTS(json, {"nodes", job->nodes_count}, {"running", job->running_count},
+                {"missing", unreported_count}, {"known", job->known_count}, {"waiting", job->waiting_count},
+                {"stored", job->stored_count}, {"failed", job->failed_count},
+                {"received_bytes", job->received_size});
+    if (text.err == ERR_OK) {
+        json_bytes(json, "text", buf_bytes(&text));
+    }
+    buf_done(&text);
+}
+
 void job_view_put(const struct job_view *job, struct json *json) {
     json_open(json, NULL);
     json_text(json, "job", job->name);
@@ -17,6 +35,11 @@ void job_view_put(const struct job_view *job, struct json *json) {
     json_count(json, "depth", job->depth);
     json_bool(json, "paused", job->is_paused);
     json_count(json, "period_seconds", job->period_s);
+    if (job->ring != NULL) {
+        json_open(json, "ring");
+        job_view_put_ring(job->ring, job->ring_unreported_count, json);
+        json_close(json);
+    }
     json_close(json);
 }
 

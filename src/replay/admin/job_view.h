@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "replay/admin/ring_view.h"
 
 struct job_view {
     const char *name;  /* letters that need no escaping */
@@ -30,6 +31,10 @@ struct job_view {
     uint64_t depth;
     bool is_paused;
     uint64_t period_s;
+
+    /* Of a job that the ring shares: all nodes together, and of how many there is no word. */
+    const struct ring_view_job *ring; /* NULL: it is this node's alone */
+    uint64_t ring_unreported_count;
 };
 
 struct save_view {
@@ -44,6 +49,9 @@ struct save_view {
 };
 
 void job_view_put(const struct job_view *job, struct json *json);
+
+/* The members of that object for the whole ring: of /api/v1/jobs and of /api/v1/ring. */
+void job_view_put_ring(const struct ring_view_job *job, uint64_t unreported_count, struct json *json);
 void save_view_put(const struct save_view *save, struct json *json);
 
 #endif

@@ -221,6 +221,75 @@ const char *ring_text_member(const struct ring_view_member *member) {
                                  : "not yet compared";
 }
 
+const char *ring_text_node(const struct ring_view_node *node) {
+    return !node->is_here       ? "away"
+           : node->has_report   ? "here"
+           : !node->has_feature ? "says nothing"
+                                : "not heard yet";
+}
+
+/* Questions take their time on the way, so that a small difference says nothing. */
+void ring_text_put_clock(const struct ring_view_node *node, struct buf *out) {
+    int64_t away_ms = node->clock_offset_ms < 0 ? -node->clock_offset_ms : node->clock_offset_ms;
+    if (!node->has_clock) {
+        return;
+    }
+    if (away_ms < 500) {
+        buf_put_string(out, "in time");
+        return;
+    }
+    buf_put_format(out, "%.1f s %s", (double)away_ms / 1000, node->clock_offset_ms < 0 ? "behind" : "ahead");
+}
+
+static void put_arcs_of_node(const struct ring_view_node *node, struct buf *out) {
+    static const char *const words[RING_VIEW_LEVELS_COUNT] = {"whole", "whole but for new captures",
+                                                              "with a node away", "with too few copies"};
+    const char *between = " (arcs: ";
+    for (size_t i = 0; i < RING_VIEW_LEVELS_COUNT; i++) {
+        if (node->arcs_counts[i] > 0) {
+            buf_put_string(out, between);
+            value_put_count(out, node->arcs_counts[i]);
+            buf_put_format(out, " %s", words[i]);
+            between = ", ";
+        }
+    }
+    buf_put_string(out, between[0] == ',' ? ")" : "");
+}
+
+void ring_text_put_node(const struct ring_view_node *node, struct buf *out) {
+    buf_put_string(out, ring_text_node(node));
+    if (!node->has_report) {
+        return;
+    }
+    buf_put_string(out, node->is_here ? ", " : ", last word ");
+    put_seconds(out, node->heard_s);
+    VALUE_PUT(out, " ago: {count} capture{s}, {count} of them looked after", node->captures_count,
+              node->arc_captures_count);
+    put_arcs_of_node(node, out);
+    VALUE_PUT(out, ", {size} of disk used", node->used_size);
+    if (node->quota_size > 0) {
+        VALUE_PUT(out, " of {size}", node->quota_size);
+    }
+    VALUE_PUT(out, ", {size} free, load {count} %", node->free_size, node->load_permille / 10);
+    buf_put_string(out, ", up ");
+    put_seconds(out, node->uptime_s);
+    if (node->has_clock) {
+        buf_put_string(out, ", clock ");
+        ring_text_put_clock(node, out);
+    }
+}
+
+void ring_text_put_job(const struct ring_view_job *job, uint64_t unreported_count, struct buf *out) {
+    VALUE_PUT(out, "{count} stored, {count} waiting, {count} failed, {size} received on {count} node{s}",
+              job->stored_count, job->waiting_count, job->failed_count, job->received_size, job->nodes_count);
+    if (job->running_count > 0) {
+        VALUE_PUT(out, ", running on {count}", job->running_count);
+    }
+    if (unreported_count > 0) {
+        VALUE_PUT(out, "; counts of {count} node{s} are missing", unreported_count);
+    }
+}
+
 /* ---- what was done ---- */
 
 /* A number with its words; one that is 0 is left out. */

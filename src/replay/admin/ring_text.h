@@ -34,6 +34,18 @@ void ring_text_put(enum ring_text which, const struct ring_view *ring, struct bu
 /* An arc's repair: "for 5 s, about 20 s left"; nothing if nothing is repaired. */
 void ring_text_put_arc_repair(const struct ring_view_arc *arc, struct buf *out);
 
+/* A node by what it says of itself: "here"; "away"; "says nothing", ever; "not heard yet". */
+const char *ring_text_node(const struct ring_view_node *node);
+
+/* All that it says, in a sentence: "here, 3 s ago: 222 captures, …". */
+void ring_text_put_node(const struct ring_view_node *node, struct buf *out);
+
+/* How far a job is, in the whole ring. unreported_count: nodes of which no report is known. */
+void ring_text_put_job(const struct ring_view_job *job, uint64_t unreported_count, struct buf *out);
+
+/* "0.2 s ahead"; "in time" below half a second. */
+void ring_text_put_clock(const struct ring_view_node *node, struct buf *out);
+
 /* A member of an arc, by the worst that is to be said of it: "away", "full" … "complete". */
 const char *ring_text_member(const struct ring_view_member *member);
 

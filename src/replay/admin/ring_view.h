@@ -153,6 +153,50 @@ struct ring_view_site {
     uint64_t captures_count; /* of the arcs that are this node's own: with a copy there */
 };
 
+/* What a node says of itself; sizes are bytes. */
+struct ring_view_node {
+    const char *address;
+    const char *key;
+    bool is_self;
+    bool is_here;     /* the ring knows it now; else it is away */
+    bool has_feature; /* it sends reports; else it says nothing of itself, ever */
+    bool has_report;  /* all that follows, but for the clock */
+    uint64_t heard_s; /* since it made the report */
+    uint64_t time_us; /* of its clock, then */
+    const char *program;
+    uint64_t uptime_s;
+    uint64_t load_permille; /* 1000: all its processors were busy */
+    uint64_t used_size;
+    uint64_t free_size;
+    uint64_t quota_size; /* 0: there is none */
+    uint64_t captures_count;
+    uint64_t arc_captures_count; /* of them, in arcs that it looks after */
+    uint64_t arcs_counts[RING_VIEW_LEVELS_COUNT];
+    uint64_t wanted_count;
+    uint64_t unconfirmed_count;
+    uint64_t damaged_count;
+    uint64_t sent_size; /* to other nodes, since it was started */
+    uint64_t
+        proved_s; /* that it was up, by challenges of another node that it met; known without a report, too */
+    uint64_t met_count; /* challenges of all nodes */
+    uint64_t failed_count;
+    uint64_t provers_count; /* nodes that have challenged it */
+    bool has_clock;
+    int64_t clock_offset_ms; /* how far it was ahead of ours when it was asked last */
+};
+
+/* A job that the ring shares: the sum of what nodes say of it. */
+struct ring_view_job {
+    const char *name;
+    uint64_t nodes_count;   /* that have said something of it */
+    uint64_t running_count; /* of them, those that are at it */
+    uint64_t known_count;
+    uint64_t waiting_count;
+    uint64_t stored_count;
+    uint64_t failed_count;
+    uint64_t received_size;
+};
+
 struct ring_view {
     const char *text; /* NULL: this node is in no ring */
     uint32_t replicas;
@@ -174,6 +218,11 @@ struct ring_view {
     uint64_t links_malformed_count;
     uint64_t links_flood_count;
     struct ring_view_leases leases;
+    const struct ring_view_node *reports; /* this node first */
+    size_t reports_count;
+    size_t unreported_count; /* of them, those that are here and of which there is no report */
+    const struct ring_view_job *jobs;
+    size_t jobs_count;
 
     const struct ring_view_site *sites;
     size_t sites_count;
