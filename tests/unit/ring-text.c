@@ -169,6 +169,61 @@ static void says_what_a_link_costs(void **state) {
     assert_says(RING_TEXT_LINKS, &ring, "1,000 sent, 23.4 bytes each; 7 new ones accepted");
 }
 
+static void assert_node(const struct ring_view_node *node, const char *expected) {
+    struct buf out;
+    buf_init(&out, 4096);
+    ring_text_put_node(node, &out);
+    assert_string_equal(buf_string(&out), expected);
+    buf_done(&out);
+}
+
+static void says_of_a_node_what_it_says_itself_and_nothing_else(void **state) {
+    (void)state;
+    struct ring_view_node node = {.is_here = true};
+    assert_node(&node, "says nothing");
+    node.has_feature = true;
+    assert_node(&node, "not heard yet");
+    node.has_report = true;
+    node.heard_s = 3;
+    node.captures_count = 40;
+    node.arc_captures_count = 18;
+    node.arcs_counts[RING_VIEW_WHOLE] = 1;
+    node.arcs_counts[RING_VIEW_LOW] = 2;
+    node.used_size = 42400;
+    node.free_size = 69200000000;
+    node.load_permille = 435;
+    node.uptime_s = 24;
+    assert_node(&node,
+                "here, 3 s ago: 40 captures, 18 of them looked after (arcs: 1 whole, 2 with too few copies), "
+                "42.4 KB of disk used, 69.2 GB free, load 43 %, up 24 s");
+    node.is_here = false;
+    node.quota_size = 500000;
+    node.has_clock = true;
+    node.clock_offset_ms = -1500;
+    node.captures_count = 1;
+    node.arc_captures_count = node.arcs_counts[RING_VIEW_WHOLE] = node.arcs_counts[RING_VIEW_LOW] = 0;
+    assert_node(&node,
+                "away, last word 3 s ago: 1 capture, 0 of them looked after, 42.4 KB of disk used of 500 KB, "
+                "69.2 GB free, load 43 %, up 24 s, clock 1.5 s behind");
+}
+
+static void says_how_far_a_job_is_and_what_is_not_known(void **state) {
+    static const struct ring_view_job job = {
+        .nodes_count = 3, .running_count = 2, .stored_count = 222, .waiting_count = 3, .failed_count = 1};
+    struct buf out;
+    (void)state;
+    buf_init(&out, 4096);
+    ring_text_put_job(&job, 0, &out);
+    assert_string_equal(buf_string(&out),
+                        "222 stored, 3 waiting, 1 failed, 0 bytes received on 3 nodes, running on 2");
+    buf_clear(&out);
+    ring_text_put_job(&job, 1, &out);
+    assert_string_equal(buf_string(&out),
+                        "222 stored, 3 waiting, 1 failed, 0 bytes received on 3 nodes, running on "
+                        "2; counts of 1 node are missing");
+    buf_done(&out);
+}
+
 static void leaves_out_decrees_that_were_withdrawn(void **state) {
     (void)state;
     const struct ring_view_decree withdrawn = {.is_job = true, .is_withdrawn = true};
@@ -234,6 +289,8 @@ int main(void) {
         cmocka_unit_test(says_what_is_repaired_and_for_how_long),
         cmocka_unit_test(says_of_no_arc_that_it_misses_what_it_may_have),
         cmocka_unit_test(says_what_a_link_costs),
+        cmocka_unit_test(says_of_a_node_what_it_says_itself_and_nothing_else),
+        cmocka_unit_test(says_how_far_a_job_is_and_what_is_not_known),
         cmocka_unit_test(leaves_out_decrees_that_were_withdrawn),
         cmocka_unit_test(says_what_has_copies_at_which_site),
         cmocka_unit_test(names_the_worst_of_a_member),
