@@ -138,6 +138,35 @@ static void metrics_put_crawl(struct buf *out, const struct ring_view *ring) {
         {"leases_refused_total", "Leases of hosts that this node did not get.", ring->leases.refused_count});
 }
 
+/* ---- what nodes say of themselves ---- */
+
+static void metrics_put_nodes(struct buf *out, const struct ring_view *ring) {
+    static const struct metrics_column column = {
+        "ring_nodes_state",
+        "Nodes by what is known of them: their own word, if they say anything and are here."};
+    struct metrics_row rows[] = {
+        {.label = "here"}, {.label = "away"}, {.label = "says nothing"}, {.label = "not heard yet"}};
+    uint64_t heard_s_max = 0;
+    uint64_t clock_ms_max = 0;
+    for (size_t i = 0; i < ring->reports_count; i++) {
+        const struct ring_view_node *node = &ring->reports[i];
+        const char *state = ring_text_node(node);
+        for (size_t j = 0; j < sizeof rows / sizeof *rows; j++) {
+            rows[j].values[0] += strcmp(state, rows[j].label) == 0;
+        }
+        int64_t away_ms = node->clock_offset_ms < 0 ? -node->clock_offset_ms : node->clock_offset_ms;
+        bool is_off = node->is_here && node->has_clock && (uint64_t)away_ms > clock_ms_max;
+        clock_ms_max = is_off ? (uint64_t)away_ms : clock_ms_max;
+        bool is_old = node->is_here && node->has_report && node->heard_s > heard_s_max;
+        heard_s_max = is_old ? node->heard_s : heard_s_max;
+    }
+    metrics_put_rows(out, "state", &column, 1, rows, sizeof rows / sizeof *rows);
+    METRICS_PUT(
+        out, {"ring_report_age_seconds", "Age of the oldest last word of a node that is here.", heard_s_max},
+        {"ring_clock_offset_seconds", "How far the clock of another node that is here is off, at most.",
+         clock_ms_max / 1000});
+}
+
 /* ---- what all agree on ---- */
 
 static void metrics_put_decrees(struct buf *out, const struct ring_view *ring) {
@@ -174,5 +203,6 @@ void metrics_put_ring(const struct ring_view *ring, struct buf *out) {
         metrics_put_copies(out, ring);
         metrics_put_left(out, ring);
         metrics_put_crawl(out, ring);
+        metrics_put_nodes(out, ring);
     }
 }
