@@ -28,6 +28,9 @@ static void only_time_between_two_met_challenges_counts(void **state) {
     proofs_note(&proofs, &a, ERR_OK, 68 * MINUTE);
     assert_true(proofs.items[0].proved_us == 15 * MINUTE && proofs.items[0].failed_count == 1);
     assert_true(proofs.items[0].met_count == 6 && proofs.count == 1);
+    proofs_note(&proofs, &a, ERR_NOT_FOUND, 69 * MINUTE); /* it may be on its way there */
+    proofs_note(&proofs, &a, ERR_OK, 70 * MINUTE);
+    assert_true(proofs.items[0].proved_us == 15 * MINUTE && proofs.items[0].failed_count == 1);
 }
 
 static void the_one_that_was_challenged_longest_ago_makes_room(void **state) {

@@ -34,8 +34,8 @@ struct proofs {
 
 void proofs_init(struct proofs *proofs, uint64_t gap_us_max);
 
-/* How a challenge ended: ERR_OK; ERR_MISMATCH, ERR_CORRUPT, ERR_NOT_FOUND: it failed; else there was no
- * answer. */
+/* How a challenge ended: ERR_OK; ERR_MISMATCH, ERR_CORRUPT: it failed; else there was no answer, or the node
+ * does not have the capture, which may be on its way to it: neither met nor failed. */
 void proofs_note(struct proofs *proofs, const struct peer *peer, enum err err, uint64_t now_us);
 
 #endif
