@@ -144,7 +144,7 @@ def test_who_is_removed_is_refused(node):
     assert removed.returncode == 0, removed.stderr
     await_agreement([a, b])
     wait_for(lambda: c.status()["state"] == "removed", "the removed node knows")
-    assert "has removed this node" in c.said
+    assert "this node has been removed from" in c.said
     c.stop()
     (c.directory / "ring" / "charter").unlink()  # it may try as it likes
     c.start("--join", a.place)
@@ -216,7 +216,7 @@ def test_tokens_let_in(node):
     await_agreement([a, b, c])
     d = node(5)
     d.start("--join", a.place, "--token", done.stdout.strip())
-    wait_for(lambda: "the founder has removed it" in a.said, lambda: a.said + d.said)
+    wait_for(lambda: "it has been removed from the ring" in a.said, lambda: a.said + d.said)
     assert d.place not in a.neighbours()
 
 

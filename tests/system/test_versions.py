@@ -189,7 +189,7 @@ def test_charters_and_decrees_of_a_later_program_spread_and_nobody_is_blamed(nod
     charter = (a.directory / "ring" / "charter").read_bytes()
     at = 5 + 32 + 1 + len("films") + 8  # magic, layout, founder, name, created: the version follows
     assert charter[:5] == b"mnch\1" and charter[at:at + 4] == b"\1\0\0\0"
-    later = sign(a, "mnemon charter 1", b"mnch\2" + charter[5:at] + b"\2\0\0\0" + charter[at + 4:-64] + b"more")
+    later = sign(a, "mnemon charter 1", b"mnch\3" + charter[5:at] + b"\2\0\0\0" + charter[at + 4:-64] + b"more")
     (a.directory / "ring" / "charter.later").write_bytes(later)
     ring = hashlib.sha256(b"mnch" + charter[5:at]).digest()[:16]
     author = charter[5:37]

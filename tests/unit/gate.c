@@ -290,7 +290,7 @@ static void reasons_are_told(void **state) {
         {.text = "another ring", .is_other_ring = true},
         {.text = "by invitation, and it has none", .is_missing = true},
         {.text = "is not for this node", .is_forged = true},
-        {.text = "has removed it", .is_removed = true},
+        {.text = "has been removed", .is_removed = true},
         {.text = "has expired", .until_s = NOW_S - 1},
         {.text = "not valid yet", .from_s = NOW_S + 100000},
     };
@@ -496,7 +496,7 @@ static struct bytes make_later(struct world *world, uint32_t version, uint8_t ou
     struct charter charter = world->charter;
     charter.version = version;
     size_t size = charter_write(&charter, sign, &world->founder, out).size - CHARTER_SIGNATURE_SIZE;
-    out[4] = 2;
+    out[4] = 3;
     memcpy(out + size, more, sizeof more);
     size += sizeof more;
     identity_sign(&world->founder, CHARTER_CONTEXT, bytes_of(out, size), out + size);

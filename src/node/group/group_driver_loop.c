@@ -15,7 +15,7 @@
 
 enum { US_PER_S = 1000000 };
 _Static_assert((int)GROUP_ID_SIZE == (int)CHARTER_ID_SIZE, "one layout of invitations");
-_Static_assert((int)MEMBERSHIP_SIZE_MAX <= (int)GROUP_PAPERS_SIZE_MAX, "papers hold a membership");
+_Static_assert((int)MEMBERSHIP_PLAIN_SIZE_MAX <= (int)GROUP_PAPERS_SIZE_MAX, "papers hold a membership");
 
 static uint64_t now_s(const struct group_driver *driver) {
     return (uint64_t)(clock_wall_us(driver->config.clock) / US_PER_S);
@@ -31,7 +31,7 @@ static bool use_token(struct group_driver *driver, const struct group_driver_slo
                          detail) != ERR_OK) {
         return false;
     }
-    bool is_ours = memcmp(invitation.ring, slot->id, GROUP_ID_SIZE) == 0;
+    bool is_ours = invitation.generation == 0 && memcmp(invitation.ring, slot->id, GROUP_ID_SIZE) == 0;
     if (!is_ours) {
         (void)err_set(detail, ERR_MISMATCH, "it is for another group");
     } else if (!invitation.is_bearer) {
@@ -53,7 +53,11 @@ static struct bytes group_driver_write_papers(struct group_driver *driver,
         group_driver_note(driver, "group \"%s\": the token is not used: %s", slot->wish.name,
                           err_detail_text(&detail, ERR_INVALID));
     }
-    return membership_write(&membership, out);
+    uint8_t memory[MEMBERSHIP_SIZE_MAX];
+    struct bytes papers = membership_write(&membership, memory);
+    ASSERT(papers.size <= GROUP_PAPERS_SIZE_MAX); /* groups have no stewards */
+    memcpy(out, memory, papers.size);
+    return bytes_of(out, papers.size);
 }
 
 static bool group_driver_papers_are_good(struct group_driver *driver, const struct group_driver_slot *slot,

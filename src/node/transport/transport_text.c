@@ -264,7 +264,7 @@ static void put_sentence(struct transport *transport, struct json *json) {
         snprintf(text, TRANSPORT_SENTENCE_SIZE_MAX, "member of \"%s\"", name);
         break;
     case TRANSPORT_REMOVED:
-        snprintf(text, TRANSPORT_SENTENCE_SIZE_MAX, "the founder of \"%s\" has removed this node", name);
+        snprintf(text, TRANSPORT_SENTENCE_SIZE_MAX, "this node has been removed from \"%s\"", name);
         break;
     default:
         snprintf(text, TRANSPORT_SENTENCE_SIZE_MAX,

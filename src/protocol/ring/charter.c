@@ -4,12 +4,14 @@
 #include "base/wire.h"
 
 enum {
-    LAYOUT = 1,
+    LAYOUT_FOUNDER = 1,
+    LAYOUT_STEWARDS = 2,
     REPLICAS_DEFAULT = 6,
     LIST_SIZE_DEFAULT = 8,
     WITNESSES_DEFAULT = 1,
     PERIOD_S_DEFAULT = 86400,
     IDENTITY_SIZE_MAX = 128,
+    RULES_HEAD_SIZE_MAX = 8 << 10, /* with every pattern of the scope */
 };
 
 static const char magic[4] = {'m', 'n', 'c', 'h'};
@@ -104,9 +106,11 @@ static void write_identity(struct wire_writer *writer, const struct charter *cha
     wire_write_u64(writer, charter->created_s);
 }
 
-static void write_rules(struct wire_writer *writer, const struct charter *charter) {
-    wire_write_u32(writer, charter->version);
-    wire_write_u64(writer, charter->signed_s);
+/* All but the removed keys. */
+static void write_rules_head(struct wire_writer *writer, const struct charter *charter, uint32_t version,
+                             uint64_t signed_s) {
+    wire_write_u32(writer, version);
+    wire_write_u64(writer, signed_s);
     wire_write_u8(writer, charter->replicas);
     wire_write_u8(writer, charter->list_size);
     wire_write_u8(writer, charter->witnesses);
@@ -119,7 +123,38 @@ static void write_rules(struct wire_writer *writer, const struct charter *charte
         wire_write_string(writer, bytes_of(charter->scope[i].text, charter->scope[i].size));
     }
     wire_write_varint(writer, charter->removed_count);
-    wire_write_bytes(writer, bytes_of(charter->removed, charter->removed_count * PEER_KEY_SIZE));
+}
+
+static struct bytes charter_removed_bytes(const struct charter *charter) {
+    return bytes_of(charter->removed, charter->removed_count * (size_t)PEER_KEY_SIZE);
+}
+
+static void write_rules(struct wire_writer *writer, const struct charter *charter, uint32_t version,
+                        uint64_t signed_s) {
+    write_rules_head(writer, charter, version, signed_s);
+    wire_write_bytes(writer, charter_removed_bytes(charter));
+}
+
+/* Of a link, what is signed. */
+static void write_link(struct wire_writer *writer, const struct charter_link *link) {
+    wire_write_u32(writer, link->version);
+    wire_write_u64(writer, link->signed_s);
+    stewards_write(writer, &link->stewards);
+    wire_write_bytes(writer, bytes_of(link->rules, SHA256_SIZE));
+}
+
+/* The rules as they came, and who may change them. */
+static void write_stewards(struct wire_writer *writer, const struct charter *charter) {
+    wire_write_u32(writer, charter->version);
+    wire_write_u64(writer, charter->signed_s);
+    wire_write_u8(writer, charter->rules_generation);
+    write_rules(writer, charter, charter->rules_version, charter->rules_signed_s);
+    steward_signatures_write(writer, &charter->rules_signatures);
+    wire_write_varint(writer, charter->links_count);
+    for (size_t i = 0; i < charter->links_count; i++) {
+        write_link(writer, &charter->links[i]);
+        steward_signatures_write(writer, &charter->links[i].signatures);
+    }
 }
 
 struct bytes charter_write(const struct charter *charter, charter_sign *sign, const void *signer,
@@ -130,10 +165,19 @@ struct bytes charter_write(const struct charter *charter, charter_sign *sign, co
     ASSERT(err == ERR_OK);
     wire_writer_init(&writer, out, CHARTER_SIZE_MAX);
     wire_write_bytes(&writer, bytes_of(magic, sizeof magic));
-    wire_write_u8(&writer, LAYOUT);
+    wire_write_u8(&writer, charter->links_count > 0 ? LAYOUT_STEWARDS : LAYOUT_FOUNDER);
     write_identity(&writer, charter);
-    write_rules(&writer, charter);
-    sign(signer, CHARTER_CONTEXT, bytes_of(out, writer.size), signature);
+    if (charter->links_count > 0) {
+        write_stewards(&writer, charter);
+    } else {
+        write_rules(&writer, charter, charter->version, charter->signed_s);
+    }
+    if (sign != NULL) {
+        sign(signer, CHARTER_CONTEXT, bytes_of(out, writer.size), signature);
+    } else {
+        ASSERT(charter->links_count > 0);
+        memcpy(signature, charter->founder_signature, sizeof signature);
+    }
     wire_write_bytes(&writer, bytes_of(signature, sizeof signature));
     return wire_writer_bytes(&writer);
 }
@@ -154,9 +198,10 @@ static void read_identity(struct wire_reader *reader, struct charter *charter) {
     charter->created_s = wire_read_u64(reader);
 }
 
-static void read_rules(struct wire_reader *reader, struct charter *charter) {
-    charter->version = wire_read_u32(reader);
-    charter->signed_s = wire_read_u64(reader);
+static void read_rules(struct wire_reader *reader, struct charter *charter, uint32_t *ret_version,
+                       uint64_t *ret_signed_s) {
+    *ret_version = wire_read_u32(reader);
+    *ret_signed_s = wire_read_u64(reader);
     charter->replicas = wire_read_u8(reader);
     charter->list_size = wire_read_u8(reader);
     charter->witnesses = wire_read_u8(reader);
@@ -190,7 +235,7 @@ enum err charter_read_later(struct bytes input, charter_verify *verify, struct c
     memset(charter, 0, sizeof *charter);
     wire_reader_init(&reader, input);
     uint8_t layout = charter_read_layout(&reader);
-    if (layout <= LAYOUT) {
+    if (layout <= LAYOUT_STEWARDS) {
         wire_read_fail(&reader, ERR_EXISTS, "a charter of a layout that is known");
     }
     read_identity(&reader, charter);
@@ -208,18 +253,180 @@ enum err charter_read_later(struct bytes input, charter_verify *verify, struct c
     return is_signed ? ERR_OK : err_set(detail, ERR_MISMATCH, "the signature is not the founder's");
 }
 
+/* ---- what stewards sign ---- */
+
+static void charter_digest_identity(const struct charter *charter, uint8_t out[SHA256_SIZE]) {
+    uint8_t memory[IDENTITY_SIZE_MAX];
+    struct sha256 sha256;
+    struct wire_writer writer;
+    wire_writer_init(&writer, memory, sizeof memory);
+    wire_write_bytes(&writer, bytes_of(magic, sizeof magic));
+    write_identity(&writer, charter);
+    sha256_digest(&sha256, wire_writer_bytes(&writer), out);
+}
+
+/* *digest, and then the body, in one. */
+static void charter_digest_on(uint8_t digest[SHA256_SIZE], struct bytes body) {
+    struct sha256 sha256;
+    sha256_start(&sha256);
+    sha256_update(&sha256, bytes_of(digest, SHA256_SIZE));
+    sha256_update(&sha256, body);
+    sha256_finish(&sha256, digest);
+}
+
+/* Of the first links, as many. */
+static void charter_digest_links(const struct charter *charter, size_t count, uint8_t out[SHA256_SIZE]) {
+    uint8_t memory[CHARTER_LINK_SIZE_MAX];
+    charter_digest_identity(charter, out);
+    for (size_t i = 0; i < count; i++) {
+        struct wire_writer writer;
+        wire_writer_init(&writer, memory, sizeof memory);
+        write_link(&writer, &charter->links[i]);
+        charter_digest_on(out, wire_writer_bytes(&writer));
+    }
+}
+
+static void charter_digest_rules(const struct charter *charter, uint8_t out[SHA256_SIZE]) {
+    uint8_t memory[RULES_HEAD_SIZE_MAX];
+    struct sha256 sha256;
+    struct wire_writer writer;
+    wire_writer_init(&writer, memory, sizeof memory);
+    wire_write_u8(&writer, charter->rules_generation);
+    write_rules_head(&writer, charter, charter->rules_version, charter->rules_signed_s);
+    charter_digest_identity(charter, out);
+    sha256_start(&sha256);
+    sha256_update(&sha256, bytes_of(out, SHA256_SIZE));
+    sha256_update(&sha256, wire_writer_bytes(&writer));
+    sha256_update(&sha256, charter_removed_bytes(charter));
+    sha256_finish(&sha256, out);
+}
+
+/* ---- are they those who may? ---- */
+
+void charter_stewards(const struct charter *charter, uint32_t generation, struct stewards *ret_stewards) {
+    ASSERT(generation <= charter->links_count);
+    if (generation > 0) {
+        *ret_stewards = charter->links[generation - 1].stewards;
+        return;
+    }
+    *ret_stewards = (struct stewards){.count = 1};
+    memcpy(ret_stewards->keys[0], charter->founder, PEER_KEY_SIZE);
+    memset(ret_stewards->needed, 1, sizeof ret_stewards->needed);
+}
+
+bool charter_is_steward(const struct charter *charter, const uint8_t key[PEER_KEY_SIZE]) {
+    return charter->links_count == 0 ? memcmp(charter->founder, key, PEER_KEY_SIZE) == 0
+                                     : stewards_have(&charter->links[charter->links_count - 1].stewards, key);
+}
+
+bool charter_is_in_time(const struct charter *charter, uint32_t generation, uint64_t made_s) {
+    return generation == charter->links_count ||
+           (generation < charter->links_count &&
+            made_s <= charter->links[generation].signed_s + STEWARDS_SLACK_S);
+}
+
+/* The versions of rules and links follow each other, and the rules are those that the links took over. */
+static bool charter_is_in_order(const struct charter *charter, const uint8_t rules[SHA256_SIZE]) {
+    uint32_t of_rules = charter->rules_generation;
+    const struct charter_link *last = &charter->links[charter->links_count - 1];
+    bool is_last = of_rules == charter->links_count;
+    if (of_rules > charter->links_count || charter->rules_version == 0 ||
+        charter->rules_signed_s > time_s_max ||
+        charter->version != (is_last ? charter->rules_version : last->version) ||
+        charter->signed_s != (is_last ? charter->rules_signed_s : last->signed_s) ||
+        (of_rules > 0 && charter->rules_version <= charter->links[of_rules - 1].version)) {
+        return false;
+    }
+    for (size_t i = 0; i < charter->links_count; i++) {
+        const struct charter_link *link = &charter->links[i];
+        bool is_taken_over = i >= of_rules;
+        if (link->signed_s > time_s_max || (i > 0 && link->version <= link[-1].version) ||
+            (is_taken_over &&
+             (link->version <= charter->rules_version || memcmp(link->rules, rules, SHA256_SIZE) != 0))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool charter_are_links_signed(const struct charter *charter, charter_verify *verify) {
+    struct stewards before;
+    uint8_t digest[SHA256_SIZE];
+    uint8_t memory[CHARTER_LINK_SIZE_MAX];
+    bool is_signed = true;
+    charter_digest_identity(charter, digest);
+    for (uint32_t i = 0; i < charter->links_count && is_signed; i++) {
+        struct wire_writer writer;
+        wire_writer_init(&writer, memory, sizeof memory);
+        write_link(&writer, &charter->links[i]);
+        charter_digest_on(digest, wire_writer_bytes(&writer));
+        charter_stewards(charter, i, &before);
+        is_signed = stewards_have_signed(&before, STEWARD_AMEND, &charter->links[i].signatures,
+                                         CHARTER_LINK_CONTEXT, bytes_of(digest, sizeof digest), verify);
+    }
+    return is_signed;
+}
+
+static enum err charter_verify_stewards(const struct charter *charter, charter_verify *verify,
+                                        struct err_detail *detail) {
+    struct stewards authors;
+    uint8_t rules[SHA256_SIZE];
+    charter_digest_rules(charter, rules);
+    if (!charter_is_in_order(charter, rules)) {
+        return err_set(detail, ERR_INVALID, "its rules and its stewards do not fit together");
+    }
+    charter_stewards(charter, charter->rules_generation, &authors);
+    bool is_signed = stewards_have_signed(&authors, STEWARD_AMEND, &charter->rules_signatures,
+                                          CHARTER_RULES_CONTEXT, bytes_of(rules, sizeof rules), verify) &&
+                     charter_are_links_signed(charter, verify);
+    return is_signed ? ERR_OK : err_set(detail, ERR_MISMATCH, "not enough stewards have signed it");
+}
+
+static void read_link(struct wire_reader *reader, struct charter_link *link) {
+    link->version = wire_read_u32(reader);
+    link->signed_s = wire_read_u64(reader);
+    stewards_read(reader, &link->stewards);
+    wire_read_array(reader, link->rules, SHA256_SIZE);
+}
+
+static void read_stewards(struct wire_reader *reader, struct charter *charter) {
+    charter->version = wire_read_u32(reader);
+    charter->signed_s = wire_read_u64(reader);
+    charter->rules_generation = wire_read_u8_max(reader, CHARTER_LINKS_MAX);
+    read_rules(reader, charter, &charter->rules_version, &charter->rules_signed_s);
+    steward_signatures_read(reader, &charter->rules_signatures);
+    charter->links_count = (uint32_t)wire_read_varint(reader, CHARTER_LINKS_MAX);
+    wire_read_check(reader, charter->links_count > 0, "stewards of nobody");
+    for (size_t i = 0; i < charter->links_count; i++) {
+        read_link(reader, &charter->links[i]);
+        steward_signatures_read(reader, &charter->links[i].signatures);
+    }
+}
+
+static bool charter_is_signed_by_founder(const struct charter *charter, struct bytes input,
+                                         const uint8_t signature[CHARTER_SIGNATURE_SIZE],
+                                         charter_verify *verify) {
+    return verify(charter->founder, CHARTER_CONTEXT,
+                  bytes_slice(input, 0, input.size - CHARTER_SIGNATURE_SIZE), signature);
+}
+
 enum err charter_read(struct bytes input, charter_verify *verify, struct charter *charter,
                       struct err_detail *detail) {
+    static const uint8_t none[CHARTER_SIGNATURE_SIZE];
     struct wire_reader reader;
     uint8_t signature[CHARTER_SIGNATURE_SIZE];
     memset(charter, 0, sizeof *charter);
     wire_reader_init(&reader, input);
-    if (charter_read_layout(&reader) != LAYOUT) {
+    uint8_t layout = charter_read_layout(&reader);
+    if (layout != LAYOUT_FOUNDER && layout != LAYOUT_STEWARDS) {
         wire_read_fail(&reader, ERR_UNSUPPORTED, "a charter of a later layout");
     }
     read_identity(&reader, charter);
-    read_rules(&reader, charter);
-    size_t signed_size = reader.offset;
+    if (layout == LAYOUT_STEWARDS) {
+        read_stewards(&reader, charter);
+    } else {
+        read_rules(&reader, charter, &charter->version, &charter->signed_s);
+    }
     wire_read_array(&reader, signature, sizeof signature);
     enum err err = wire_reader_finish(&reader, detail);
     if (err == ERR_OK) {
@@ -228,10 +435,12 @@ enum err charter_read(struct bytes input, charter_verify *verify, struct charter
     if (err != ERR_OK) {
         return err;
     }
-    if (!verify(charter->founder, CHARTER_CONTEXT, bytes_slice(input, 0, signed_size), signature)) {
+    bool is_left_out = layout == LAYOUT_STEWARDS && memcmp(signature, none, sizeof none) == 0;
+    if (!is_left_out && !charter_is_signed_by_founder(charter, input, signature, verify)) {
         return err_set(detail, ERR_MISMATCH, "the signature is not the founder's");
     }
-    return ERR_OK;
+    memcpy(charter->founder_signature, signature, layout == LAYOUT_STEWARDS ? sizeof signature : 0);
+    return layout == LAYOUT_STEWARDS ? charter_verify_stewards(charter, verify, detail) : ERR_OK;
 }
 
 /* ---- identity and versions ---- */
@@ -253,6 +462,16 @@ bool charter_is_same_ring(const struct charter *charter, const struct charter *o
            strcmp(charter->name, other->name) == 0 && charter->created_s == other->created_s;
 }
 
+/* Have they the same links, as far as both have any? */
+static bool charter_is_same_line(const struct charter *charter, const struct charter *other) {
+    uint8_t digest[SHA256_SIZE];
+    uint8_t of_other[SHA256_SIZE];
+    uint32_t count = charter->links_count < other->links_count ? charter->links_count : other->links_count;
+    charter_digest_links(charter, count, digest);
+    charter_digest_links(other, count, of_other);
+    return memcmp(digest, of_other, sizeof digest) == 0;
+}
+
 enum err charter_succeeds(const struct charter *charter, const struct charter *newer,
                           struct err_detail *detail) {
     if (!charter_is_same_ring(charter, newer)) {
@@ -261,10 +480,150 @@ enum err charter_succeeds(const struct charter *charter, const struct charter *n
     if (charter->list_size != newer->list_size || charter->mapping != newer->mapping) {
         return err_set(detail, ERR_MISMATCH, "the size of the lists and the mapping cannot change");
     }
-    if (newer->version <= charter->version) {
+    if (!charter_is_same_line(charter, newer)) {
+        return err_set(detail, ERR_MISMATCH,
+                       "its stewards are others than those that this node knows to have taken over");
+    }
+    if (newer->links_count < charter->links_count) {
+        return err_set(detail, ERR_EXISTS, "version %u is of stewards that have been replaced",
+                       newer->version);
+    }
+    if (newer->links_count == charter->links_count && newer->version <= charter->version) {
         return err_set(detail, ERR_EXISTS, "version %u is not newer than %u", newer->version,
                        charter->version);
     }
+    return ERR_OK;
+}
+
+/* ---- acts ---- */
+
+static enum err charter_apply_rules(const struct charter *charter, struct bytes body, struct charter *next,
+                                    struct err_detail *detail) {
+    struct wire_reader reader;
+    wire_reader_init(&reader, body);
+    memset(next->scope, 0, sizeof next->scope);
+    memset(next->removed, 0, sizeof next->removed);
+    next->rules_generation = wire_read_u8_max(&reader, CHARTER_LINKS_MAX);
+    read_rules(&reader, next, &next->rules_version, &next->rules_signed_s);
+    next->version = next->rules_version;
+    next->signed_s = next->rules_signed_s;
+    next->rules_signatures = (struct steward_signatures){.count = 0};
+    enum err err = wire_reader_finish(&reader, detail);
+    if (err == ERR_OK && next->rules_generation != charter->links_count) {
+        err = err_set(detail, ERR_EXISTS, "the stewards have changed since");
+    }
+    return err;
+}
+
+static enum err charter_apply_link(const struct charter *charter, struct bytes body, struct charter *next,
+                                   struct err_detail *detail) {
+    struct wire_reader reader;
+    uint8_t rules[SHA256_SIZE];
+    if (charter->links_count == CHARTER_LINKS_MAX) {
+        return err_set(detail, ERR_MISMATCH, "the stewards of a ring can change %d times", CHARTER_LINKS_MAX);
+    }
+    struct charter_link *link = &next->links[next->links_count];
+    wire_reader_init(&reader, body);
+    memset(link, 0, sizeof *link);
+    read_link(&reader, link);
+    wire_read_check(&reader, link->signed_s <= time_s_max, "no such time");
+    enum err err = wire_reader_finish(&reader, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    charter_digest_rules(charter, rules);
+    if (memcmp(rules, link->rules, sizeof rules) != 0) {
+        return err_set(detail, ERR_EXISTS, "the charter has changed since");
+    }
+    next->version = link->version;
+    next->signed_s = link->signed_s;
+    next->links_count++;
+    return ERR_OK;
+}
+
+enum err charter_apply(const struct charter *charter, enum charter_act act, struct bytes body,
+                       struct charter *next, uint8_t ret_digest[SHA256_SIZE], struct err_detail *detail) {
+    *next = *charter;
+    memset(next->founder_signature, 0, sizeof next->founder_signature);
+    if (charter->links_count == 0) {
+        return err_set(detail, ERR_MISMATCH, "the ring has no stewards but its founder");
+    }
+    enum err err = act == CHARTER_ACT_RULES ? charter_apply_rules(charter, body, next, detail)
+                                            : charter_apply_link(charter, body, next, detail);
+    err = err == ERR_OK ? charter_check(next, detail) : err;
+    if (err == ERR_OK && next->version != charter->version + 1) {
+        err = err_set(detail, ERR_EXISTS, "it does not follow version %u", charter->version);
+    }
+    err = err == ERR_OK ? charter_succeeds(charter, next, detail) : err;
+    if (err == ERR_OK && act == CHARTER_ACT_RULES) {
+        charter_digest_rules(next, ret_digest);
+    } else if (err == ERR_OK) {
+        charter_digest_links(next, next->links_count, ret_digest);
+    }
+    return err;
+}
+
+void charter_take_signatures(struct charter *next, enum charter_act act,
+                             const struct steward_signatures *signatures) {
+    ASSERT(next->links_count > 0);
+    if (act == CHARTER_ACT_RULES) {
+        next->rules_signatures = *signatures;
+    } else {
+        next->links[next->links_count - 1].signatures = *signatures;
+    }
+}
+
+struct bytes charter_write_rules_act(const struct charter *charter, uint64_t now_s, uint8_t *out) {
+    struct wire_writer writer;
+    ASSERT(charter->links_count > 0);
+    wire_writer_init(&writer, out, CHARTER_RULES_SIZE_MAX);
+    wire_write_u8(&writer, (uint8_t)charter->links_count);
+    write_rules(&writer, charter, charter->version + 1, now_s);
+    return wire_writer_bytes(&writer);
+}
+
+struct bytes charter_write_stewards_act(const struct charter *charter, const struct stewards *stewards,
+                                        uint64_t now_s, uint8_t *out) {
+    struct charter_link link = {.version = charter->version + 1, .signed_s = now_s, .stewards = *stewards};
+    struct wire_writer writer;
+    charter_digest_rules(charter, link.rules);
+    wire_writer_init(&writer, out, CHARTER_RULES_SIZE_MAX);
+    write_link(&writer, &link);
+    return wire_writer_bytes(&writer);
+}
+
+static void charter_sign_as_founder(const struct charter *charter, const char *context,
+                                    const uint8_t digest[SHA256_SIZE], charter_sign *sign, const void *signer,
+                                    struct steward_signatures *out) {
+    *out = (struct steward_signatures){.count = 1};
+    memcpy(out->items[0].key, charter->founder, PEER_KEY_SIZE);
+    sign(signer, context, bytes_of(digest, SHA256_SIZE), out->items[0].signature);
+}
+
+enum err charter_hand_over(struct charter *charter, const struct stewards *stewards, uint64_t now_s,
+                           charter_sign *sign, const void *signer, struct err_detail *detail) {
+    struct charter_link *link = &charter->links[0];
+    uint8_t digest[SHA256_SIZE];
+    ASSERT(charter->links_count == 0);
+    enum err err = stewards_check(stewards, detail);
+    if (err == ERR_OK && charter->version == UINT32_MAX) {
+        err = err_set(detail, ERR_LIMIT, "there is no version after %u", charter->version);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    charter->rules_version = charter->version;
+    charter->rules_signed_s = charter->signed_s;
+    charter->rules_generation = 0;
+    charter_digest_rules(charter, digest);
+    charter_sign_as_founder(charter, CHARTER_RULES_CONTEXT, digest, sign, signer, &charter->rules_signatures);
+    *link = (struct charter_link){.version = charter->version + 1, .signed_s = now_s, .stewards = *stewards};
+    memcpy(link->rules, digest, sizeof digest);
+    charter->links_count = 1;
+    charter_digest_links(charter, 1, digest);
+    charter_sign_as_founder(charter, CHARTER_LINK_CONTEXT, digest, sign, signer, &link->signatures);
+    charter->version = link->version;
+    charter->signed_s = link->signed_s;
     return ERR_OK;
 }
 

@@ -5,7 +5,7 @@ enum { BOUND_SIZE = CHARTER_ID_SIZE + PEER_KEY_SIZE + 8 };
 const char *membership_verdict_text(enum membership_verdict verdict) {
     static const char *const texts[MEMBERSHIP_VERDICTS_COUNT] = {
         [MEMBERSHIP_GOOD] = "a member",
-        [MEMBERSHIP_REMOVED] = "the founder has removed it",
+        [MEMBERSHIP_REMOVED] = "it has been removed from the ring",
         [MEMBERSHIP_MISSING] = "the ring is by invitation, and it has none",
         [MEMBERSHIP_FOREIGN] = "its invitation is not for this node and ring",
         [MEMBERSHIP_EXPIRED] = "its invitation has expired",
@@ -72,15 +72,14 @@ enum membership_verdict membership_judge(const struct membership *membership, co
     if (charter_is_removed(charter, node_key)) {
         return MEMBERSHIP_REMOVED;
     }
-    if (charter->is_open || memcmp(charter->founder, node_key, PEER_KEY_SIZE) == 0) {
+    if (charter->is_open || charter_is_steward(charter, node_key)) {
         return MEMBERSHIP_GOOD;
     }
     if (!membership->is_there) {
         return MEMBERSHIP_MISSING;
     }
     if (memcmp(invitation->ring, ring, CHARTER_ID_SIZE) != 0 ||
-        !invitation_verify(invitation, charter->founder, verify) ||
-        !is_for_node(membership, node_key, verify)) {
+        !invitation_counts(invitation, charter, verify) || !is_for_node(membership, node_key, verify)) {
         return MEMBERSHIP_FOREIGN;
     }
     if (charter_is_removed(charter, invitation->key)) {

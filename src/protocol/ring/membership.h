@@ -1,7 +1,7 @@
 /*
  * membership - how a node shows that it may be in a ring by invitation. Pure.
  *
- *      the founder         needs none
+ *      founder, stewards   need none, as long as they act for the ring
  *      invited by key      the invitation
  *      invited as bearer   the invitation, and the node's key signed with the token's key
  *
@@ -14,7 +14,8 @@
 #include "protocol/ring/invitation.h"
 
 enum {
-    MEMBERSHIP_SIZE_MAX = INVITATION_SIZE + 8 + CHARTER_SIGNATURE_SIZE,
+    MEMBERSHIP_PLAIN_SIZE_MAX = INVITATION_PLAIN_SIZE + 8 + CHARTER_SIGNATURE_SIZE, /* by a founder */
+    MEMBERSHIP_SIZE_MAX = INVITATION_SIZE_MAX + 8 + CHARTER_SIGNATURE_SIZE,
     MEMBERSHIP_CLOCK_SLACK_S = 900, /* above what net/ refuses as a wrong clock */
 };
 
@@ -31,7 +32,7 @@ enum membership_verdict {
     MEMBERSHIP_GOOD,
     MEMBERSHIP_REMOVED,
     MEMBERSHIP_MISSING, /* nothing was shown, and the ring is not open */
-    MEMBERSHIP_FOREIGN, /* of another ring, for another node, or not the founder's word */
+    MEMBERSHIP_FOREIGN, /* of another ring, for another node, or not the word of those who may */
     MEMBERSHIP_EXPIRED,
     MEMBERSHIP_EARLY,
     MEMBERSHIP_VERDICTS_COUNT,
