@@ -186,7 +186,7 @@ static void a_membership_travels_with_its_decree(void **state) {
         fixture->encoded[i] ^= 1;
         assert_int_not_equal(decree_read(bytes_of(encoded.data, i), identity_verify, &decree, NULL), ERR_OK);
     }
-    fixture->encoded[4] = 3;
+    fixture->encoded[4] = 4;
     assert_int_equal(decree_read(encoded, identity_verify, &decree, NULL), ERR_UNSUPPORTED);
     drop(fixture);
 }

@@ -6,12 +6,15 @@
  *      version                 the higher one counts: the clock, or one more than the version before
  *      text                    what the kind says; empty: withdrawn
  *      membership              why its author may be in the ring; none in layout 1
+ *      generation, signatures  in layout 3: which stewards (stewards.h) have signed it
  *
- * The founder's decrees always count; a member's count if the charter allows jobs of members, and only jobs.
- * In a ring by invitation a member's decree carries the author's membership, so that any node can judge it
- * without having met the author. A decree of a removed member no longer counts. Every node keeps every decree
- * that counts, as far as there is room (decree_room.h), and passes it on (docs/protocol/ring-services.md);
- * withdrawn ones are kept too, so that nobody brings them back.
+ * What the founder decreed while it acted alone counts, and then what enough stewards have signed: as decrees
+ * of the founder's key, so that a stewards' decree is a later version of the founder's of that name; a
+ * member's count if the charter allows jobs of members, and only jobs. In a ring by invitation a member's
+ * decree carries the author's membership, so that any node can judge it without having met the author. A
+ * decree of a removed member no longer counts. Every node keeps every decree that counts, as far as there is
+ * room (decree_room.h), and passes it on (docs/protocol/ring-services.md); withdrawn ones are kept too, so
+ * that nobody brings them back.
  *
  * Format: docs/formats/decree.md.
  */
@@ -24,7 +27,7 @@ enum {
     DECREE_ID_SIZE = 16,
     DECREE_NAME_SIZE_MAX = 95,
     DECREE_TEXT_SIZE_MAX = 64 << 10,
-    DECREE_SIZE_MAX = DECREE_TEXT_SIZE_MAX + 512, /* of the encoding: above all maxima together */
+    DECREE_SIZE_MAX = DECREE_TEXT_SIZE_MAX + 1024, /* of the encoding: above all maxima together */
 };
 
 enum decree_kind {
@@ -32,6 +35,9 @@ enum decree_kind {
     DECREE_RULES = 2,    /* text: lines of .aclj (docs/formats/access.md) */
     DECREE_DELETION = 3, /* text: which captures are deleted, and why; nodes before 0.3 do not know it */
 };
+
+/* On the wire a kind of stewards' decrees is so much higher: 4 to 6. */
+enum { DECREE_STEWARDS_KIND = 3 };
 
 /* Of a later program: it is kept and passed on if it is the founder's, and has no effect here. */
 static inline bool decree_kind_is_later(enum decree_kind kind) {
@@ -50,20 +56,33 @@ struct decree {
     uint64_t version;
     struct bytes text;
     struct membership membership; /* is_there: layout 2, else layout 1 */
+    uint32_t generation;          /* of the stewards whose decree it is, layout 3; 0: its author's alone */
+    struct steward_signatures signatures; /* theirs */
 };
 
 #define DECREE_CONTEXT "mnemon decree 1"
+#define DECREE_STEWARDS_CONTEXT "mnemon decree 3"
 
 bool decree_name_is_valid(struct bytes name);
 
 /* Values must be within their bounds; out has room for DECREE_SIZE_MAX. Returns what was written. */
 struct bytes decree_write(const struct decree *decree, charter_sign *sign, const void *signer, uint8_t *out);
 
+/* Of stewards: the body of the act, all but the signatures; and back. */
+struct bytes decree_write_body(const struct decree *decree, uint8_t *out);
+enum err decree_read_body(struct bytes body, struct decree *ret_decree, struct err_detail *detail) MUST_CHECK;
+
+/* What stewards sign: the digest of the body. */
+void decree_digest(const struct decree *decree, uint8_t out[SHA256_SIZE]);
+
+/* What must be agreed on for it. */
+enum steward_power decree_power(const struct decree *decree);
+
 /* ERR_INVALID, ERR_TRUNCATED, ERR_LIMIT: it is none; ERR_UNSUPPORTED: a later layout. The signature
  * is the next function's: what does not count anyway need not be verified. */
 enum err decree_parse(struct bytes input, struct decree *ret_decree, struct err_detail *detail) MUST_CHECK;
 
-/* Of what decree_parse() has read: has its author signed it? ERR_MISMATCH. */
+/* Of what decree_parse() has read: has its author signed it? ERR_MISMATCH. Stewards: decree_counts() asks. */
 enum err decree_verify(struct bytes input, const struct decree *decree, charter_verify *verify,
                        struct err_detail *detail) MUST_CHECK;
 
@@ -73,6 +92,10 @@ enum err decree_read(struct bytes input, charter_verify *verify, struct decree *
 
 void decree_id(const struct decree *decree, struct sha256 *sha256, uint8_t out[DECREE_ID_SIZE]);
 
+/* Is it the ring's own word: of stewards, or of the founder while it acted alone? Else it is a member's. */
+bool decree_is_rings(const struct decree *decree, const struct charter *charter);
+
+/* Has the author's key the founder's room? Of stewards as well. */
 static inline bool decree_is_founders(const struct decree *decree, const struct charter *charter) {
     return memcmp(decree->author, charter->founder, PEER_KEY_SIZE) == 0;
 }
