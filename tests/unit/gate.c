@@ -22,6 +22,8 @@ struct side {
     size_t later_count;
     uint32_t later_version;
     bool is_shown_later; /* it tells others of charters of a later layout */
+    bool is_unsure;      /* it does not know yet what others can read */
+    bool is_shown_plain; /* others cannot read stewards, as it knows */
     size_t met_count;
     size_t complaints_count;
     char complaint[SENTENCE_SIZE]; /* the last */
@@ -75,6 +77,18 @@ static bool keeps_later(void *context, const struct peer *peer) {
     return side->is_shown_later;
 }
 
+static bool reads_stewards(void *context, const struct peer *peer) {
+    const struct side *side = context;
+    (void)peer;
+    return !side->is_shown_plain && !side->is_unsure;
+}
+
+static bool is_known(void *context, const struct peer *peer) {
+    const struct side *side = context;
+    (void)peer;
+    return !side->is_unsure;
+}
+
 static void on_met(void *context, const struct peer *peer) {
     struct side *side = context;
     (void)peer;
@@ -107,6 +121,8 @@ static void open_side(struct world *world, struct side *side) {
         .learned = on_learned,
         .learned_later = on_learned_later,
         .keeps_later = keeps_later,
+        .reads_stewards = reads_stewards,
+        .is_known = is_known,
         .met = on_met,
         .complain = on_complaint,
         .context = side,
@@ -562,6 +578,93 @@ static void a_later_layout_that_the_founder_did_not_sign_is_refused(void **state
     free(memory);
 }
 
+/* a has gone over to stewards. */
+static void hand_over(struct world *world) {
+    struct stewards stewards = {.count = 1, .needed = {1, 1, 1, 1, 1}};
+    memcpy(stewards.keys[0], world->a.identity.key, PEER_KEY_SIZE);
+    assert_int_equal(charter_hand_over(&world->charter, &stewards, NOW_S, sign, &world->founder, NULL),
+                     ERR_OK);
+    write_charter(world);
+    gate_set_charter(world->a.gate, &world->charter, world->charter_bytes);
+}
+
+static void settle(struct world *world) {
+    for (size_t i = 0; i < TURNS_MAX && gate_is_fetching(world->b.gate); i++) {
+        uv_run(&world->loop, UV_RUN_NOWAIT);
+    }
+}
+
+static void a_newcomer_gets_the_charter_that_it_can_read(void **state) {
+    struct world *world = *state;
+    hand_over(world);
+    /* Before a knows, it gives none: there is one of each. */
+    world->a.is_unsure = true;
+    gate_fetch(world->b.gate, &world->a.peer, NULL);
+    for (int i = 0; i < 4; i++) { /* a first answer may wait until b has proved its address */
+        turn_until(world, &world->a.greetings_count, (size_t)i + 1);
+        clock_manual_advance(&world->clock, SECOND_US);
+        gate_tick(world->b.gate);
+    }
+    assert_int_equal(world->b.greetings_count, 0);
+    world->a.is_unsure = false;
+    world->a.is_shown_plain = true;
+    gate_fetch(world->b.gate, &world->a.peer, NULL);
+    turn_until(world, &world->b.learned_count, 1);
+    assert_int_equal(world->b.learned_version, 1);
+    /* It hears of nothing newer, and would not be given it. */
+    gate_fetch(world->b.gate, &world->a.peer, world->ring);
+    settle(world);
+    assert_int_equal(world->b.learned_count, 1);
+    assert_int_equal(world->b.complaints_count, 0);
+    world->a.is_shown_plain = false; /* it was upgraded */
+    gate_fetch(world->b.gate, &world->a.peer, world->ring);
+    turn_until(world, &world->b.learned_count, 2);
+    assert_int_equal(world->b.learned_version, 2);
+}
+
+static void a_plain_charter_is_taken_from_the_disk_only_if_it_is_one(void **state) {
+    struct world *world = *state;
+    uint8_t plain[CHARTER_SIZE_MAX / 16] = {0};
+    struct bytes bytes = bytes_of(plain, world->charter_bytes.size);
+    assert_true(bytes.size <= sizeof plain);
+    memcpy(plain, world->charter_bytes.data, bytes.size);
+    hand_over(world);
+    gate_set_charter(world->b.gate, &world->charter, world->charter_bytes); /* it has seen no other */
+    world->b.is_shown_plain = true;
+    for (int round = 0; round < 2; round++) {
+        plain[bytes.size - 1] ^= round == 0;
+        gate_set_plain(world->b.gate, bytes);
+        plain[bytes.size - 1] ^= round == 0;
+        size_t before = world->a.greetings_count;
+        gate_greet(world->b.gate, &world->a.peer);
+        turn_until(world, &world->a.greetings_count, before + 1);
+        gate_fetch(world->a.gate, &world->b.peer, world->ring);
+        size_t heard = world->a.greetings_count;
+        for (int i = 0; i < 50; i++) {
+            uv_run(&world->loop, UV_RUN_NOWAIT);
+        }
+        assert_int_equal(world->a.greetings_count > heard, round == 1); /* a piece of it comes */
+    }
+}
+
+static void stewards_of_whom_nobody_has_heard_are_looked_for(void **state) {
+    struct world *world = *state;
+    struct membership membership = {.is_there = true};
+    uint8_t memory[MEMBERSHIP_SIZE_MAX];
+    membership.invitation.generation = 1;
+    membership.invitation.signatures.count = 1;
+    memcpy(membership.invitation.ring, world->ring, CHARTER_ID_SIZE);
+    struct greeting hello = hello_of(world, &membership, memory);
+    hello.version = 1; /* it says nothing newer */
+    deliver_greeting(world, &hello);
+    assert_false(gate_is_fetching(world->a.gate));
+    clock_manual_advance(&world->clock, 2 * SECOND_US);
+    hello.version = 2;
+    deliver_greeting(world, &hello);
+    assert_true(gate_is_fetching(world->a.gate));
+    assert_int_equal(world->a.met_count, 0); /* it is refused all the same */
+}
+
 static void who_asks_for_another_ring_is_refused(void **state) {
     struct world *world = *state;
     struct greeting ask = {.kind = GREETING_ASK};
@@ -600,6 +703,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_charter_of_a_later_layout_is_kept_and_passed_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_later_layout_that_the_founder_did_not_sign_is_refused, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_newcomer_gets_the_charter_that_it_can_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_plain_charter_is_taken_from_the_disk_only_if_it_is_one, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(stewards_of_whom_nobody_has_heard_are_looked_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_asks_for_another_ring_is_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

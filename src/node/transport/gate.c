@@ -41,6 +41,7 @@ struct fetch {
     uint32_t version;                /* of what has come so far; 0: nothing */
     uint32_t size;
     uint32_t offset;
+    bool is_strangers; /* of a node that we do not know as a member: a member's goes first */
     struct retry retry;
     uint64_t ends_at_us; /* however lively the node is */
     uint8_t bytes[CHARTER_SIZE_MAX];
@@ -57,6 +58,9 @@ struct gate {
     uint8_t later[CHARTER_SIZE_MAX]; /* a charter of a later layout, of this ring */
     uint32_t later_size;             /* 0: there is none */
     uint32_t later_version;
+    uint8_t plain[CHARTER_SIZE_MAX]; /* the last one of layout 1, if ours is of layout 2 */
+    uint32_t plain_size;             /* 0: there is none */
+    uint32_t plain_version;
     struct lru members;   /* key: struct acquaintance */
     struct lru strangers; /* likewise */
     struct fetch fetch;
@@ -83,6 +87,38 @@ static bool gate_has_later_for(const struct gate *gate, const struct peer *peer)
     return gate->later_size > 0 && config->keeps_later != NULL && config->keeps_later(config->context, peer);
 }
 
+/* Which charter a node is told of and given. */
+struct gate_given {
+    struct bytes encoded; /* empty: none */
+    uint32_t version;
+};
+
+/* A program that reads layout 1 only keeps one of layout 2 for others, and says so, if the founder signed it.
+ */
+static bool gate_may_be_kept(const struct gate *gate, const struct peer *peer) {
+    static const uint8_t none[CHARTER_SIGNATURE_SIZE];
+    const struct gate_config *config = &gate->config;
+    return config->keeps_later != NULL && config->keeps_later(config->context, peer) &&
+           memcmp(gate->charter.founder_signature, none, sizeof none) != 0;
+}
+
+/* is_first: the node has none yet, and first needs one that it can surely read. */
+static struct gate_given gate_choose(const struct gate *gate, const struct peer *peer, bool is_first) {
+    const struct gate_config *config = &gate->config;
+    struct gate_given current = {bytes_of(gate->encoded, gate->encoded_size), gate->charter.version};
+    if (!is_first && gate_has_later_for(gate, peer)) {
+        return (struct gate_given){bytes_of(gate->later, gate->later_size), gate->later_version};
+    }
+    bool is_readable = gate->charter.links_count == 0 || config->reads_stewards == NULL ||
+                       config->reads_stewards(config->context, peer);
+    bool is_unknown = is_first && (config->is_known == NULL || !config->is_known(config->context, peer));
+    if (is_readable || is_unknown || (!is_first && gate_may_be_kept(gate, peer))) {
+        return current;
+    }
+    return (struct gate_given){bytes_of(gate->plain, gate->plain_size),
+                               gate->plain_size > 0 ? gate->plain_version : 1};
+}
+
 /* What does not leave, or not arrive, is said again when it is needed. */
 static void gate_say(struct gate *gate, const struct peer *to, struct greeting *greeting) {
     uint8_t memory[GREETING_SIZE_MAX];
@@ -91,9 +127,9 @@ static void gate_say(struct gate *gate, const struct peer *to, struct greeting *
         return;
     }
     memcpy(greeting->ring, gate->ring, CHARTER_ID_SIZE);
-    greeting->version = !has_charter(gate)             ? 0
-                        : gate_has_later_for(gate, to) ? gate->later_version
-                                                       : gate->charter.version;
+    if (greeting->kind != GREETING_PIECE) { /* which has the version of what it is a piece of */
+        greeting->version = has_charter(gate) ? gate_choose(gate, to, false).version : 0;
+    }
     (void)datagram_send(gate->config.datagram, to, DATAGRAM_CHARTER, greeting_write(greeting, memory));
 }
 
@@ -253,6 +289,7 @@ static void ask_first_piece(struct gate *gate, const struct peer *from) {
 void gate_fetch(struct gate *gate, const struct peer *from, const uint8_t *wanted) {
     struct fetch *fetch = &gate->fetch;
     fetch->is_running = true;
+    fetch->is_strangers = false;
     memcpy(fetch->wanted, wanted != NULL ? wanted : no_id, CHARTER_ID_SIZE);
     fetch->ends_at_us = gate_now_us(gate) + FETCH_US;
     ask_first_piece(gate, from);
@@ -355,6 +392,18 @@ static void on_piece(struct gate *gate, const struct peer *from, const struct gr
     }
 }
 
+/* A newcomer that may or may not read stewards, and there is a charter for either: it is told what we speak,
+ * asks again in half a second, and has said by then what it can read, or will be known to say nothing. */
+static bool gate_must_know_first(const struct gate *gate, const struct peer *from) {
+    const struct gate_config *config = &gate->config;
+    bool is_open = gate->charter.links_count > 0 && gate->plain_size > 0 && config->is_known != NULL &&
+                   !config->is_known(config->context, from);
+    if (is_open && config->speaks != NULL) {
+        (void)config->speaks(config->context, from);
+    }
+    return is_open;
+}
+
 static void on_ask(struct gate *gate, const struct peer *from, const struct greeting *greeting) {
     bool is_any = memcmp(greeting->ring, no_id, CHARTER_ID_SIZE) == 0;
     if (!has_charter(gate)) {
@@ -364,16 +413,18 @@ static void on_ask(struct gate *gate, const struct peer *from, const struct gree
         gate_refuse(gate, from, GREETING_OTHER_RING);
         return;
     }
-    /* A newcomer first needs one that it can surely read. */
-    bool is_later = !is_any && gate_has_later_for(gate, from);
-    struct bytes given =
-        is_later ? bytes_of(gate->later, gate->later_size) : bytes_of(gate->encoded, gate->encoded_size);
+    if (is_any && gate_must_know_first(gate, from)) {
+        return;
+    }
+    struct gate_given chosen = gate_choose(gate, from, is_any);
+    struct bytes given = chosen.encoded;
     if (greeting->offset >= given.size) {
         return;
     }
     struct bytes rest = bytes_skip(given, greeting->offset);
     struct greeting answer = {
         .kind = GREETING_PIECE,
+        .version = chosen.version,
         .size = (uint32_t)given.size,
         .offset = greeting->offset,
         .piece =
@@ -383,6 +434,19 @@ static void on_ask(struct gate *gate, const struct peer *from, const struct gree
 }
 
 /* ---- greetings ---- */
+
+/* It was invited by stewards of whom this node has not heard, as it says. Whose charter that is, the
+ * signatures in it say. */
+static void gate_follow_stranger(struct gate *gate, const struct peer *from, const struct greeting *greeting,
+                                 const struct membership *membership) {
+    bool is_of_later_stewards =
+        membership->is_there && membership->invitation.generation > charter_generation(&gate->charter);
+    if (is_of_later_stewards && greeting->version > gate->charter.version && !gate->fetch.is_running &&
+        !has_failed(gate, from->key)) {
+        gate_fetch(gate, from, gate->ring);
+        gate->fetch.is_strangers = true;
+    }
+}
 
 static void on_hello(struct gate *gate, const struct peer *from, const struct greeting *greeting) {
     struct membership membership;
@@ -402,6 +466,7 @@ static void on_hello(struct gate *gate, const struct peer *from, const struct gr
         enum membership_verdict verdict = membership_judge(&membership, &gate->charter, gate->ring, from->key,
                                                            wall_s(gate), identity_verify);
         if (verdict != MEMBERSHIP_GOOD) {
+            gate_follow_stranger(gate, from, greeting, &membership);
             gate_refuse(gate, from, (uint8_t)(GREETING_NO_MEMBER + verdict));
             return;
         }
@@ -411,7 +476,8 @@ static void on_hello(struct gate *gate, const struct peer *from, const struct gr
         send_hello(gate, from, false);
     }
     bool is_newer = greeting->version > gate->charter.version && greeting->version > gate->later_version;
-    if (is_newer && !gate->fetch.is_running && !has_failed(gate, from->key)) {
+    bool is_free = !gate->fetch.is_running || gate->fetch.is_strangers;
+    if (is_newer && is_free && !has_failed(gate, from->key)) {
         gate_fetch(gate, from, gate->ring);
     }
     gate->config.met(gate->config.context, from);
@@ -450,6 +516,11 @@ void gate_receive(struct gate *gate, const struct datagram_message *message) {
 
 void gate_set_charter(struct gate *gate, const struct charter *charter, struct bytes encoded) {
     ASSERT(encoded.size > 0 && encoded.size <= CHARTER_SIZE_MAX);
+    if (has_charter(gate) && gate->charter.links_count == 0 && charter->links_count > 0) {
+        memcpy(gate->plain, gate->encoded, gate->encoded_size);
+        gate->plain_size = gate->encoded_size;
+        gate->plain_version = gate->charter.version;
+    }
     gate->charter = *charter;
     memmove(gate->encoded, encoded.data, encoded.size);
     gate->encoded_size = (uint32_t)encoded.size;
@@ -462,6 +533,17 @@ void gate_set_charter(struct gate *gate, const struct charter *charter, struct b
 uint32_t gate_set_later(struct gate *gate, struct bytes encoded) {
     bool is_taken = encoded.size <= CHARTER_SIZE_MAX && gate_take_later(gate, encoded);
     return is_taken ? gate->later_version : 0;
+}
+
+void gate_set_plain(struct gate *gate, struct bytes encoded) {
+    bool is_good = has_charter(gate) && encoded.size <= CHARTER_SIZE_MAX &&
+                   charter_read(encoded, identity_verify, &gate->arrived, NULL) == ERR_OK &&
+                   gate->arrived.links_count == 0 && charter_is_same_ring(&gate->charter, &gate->arrived);
+    if (is_good) {
+        memcpy(gate->plain, encoded.data, encoded.size);
+        gate->plain_size = (uint32_t)encoded.size;
+        gate->plain_version = gate->arrived.version;
+    }
 }
 
 void gate_set_membership(struct gate *gate, const struct membership *membership) {

@@ -34,6 +34,10 @@ struct gate_config {
     void (*learned_later)(void *context, uint32_t version, struct bytes encoded);
     /* Does this node keep such charters? NULL: no. */
     bool (*keeps_later)(void *context, const struct peer *peer);
+    /* Can this node read a charter of layout 2? And has it said what it can, or is known to say nothing?
+     * NULL: it can. */
+    bool (*reads_stewards)(void *context, const struct peer *peer);
+    bool (*is_known)(void *context, const struct peer *peer);
     /* A node spoke: its address now has a key. */
     void (*met)(void *context, const struct peer *peer);
     /* May something be said to this node, in a version that both speak? NULL: always. */
@@ -59,6 +63,10 @@ void gate_set_charter(struct gate *gate, const struct charter *charter, struct b
 /* A charter of a later layout that was kept: it is passed on to nodes that keep such ones. Returns its
  * version; 0: it is none of this ring, or not newer than what there is. */
 uint32_t gate_set_later(struct gate *gate, struct bytes encoded);
+
+/* The last charter of layout 1, for nodes that cannot read the one that counts. It must be of this ring, with
+ * the founder's signature; otherwise nothing happens. */
+void gate_set_plain(struct gate *gate, struct bytes encoded);
 
 void gate_set_membership(struct gate *gate, const struct membership *membership);
 

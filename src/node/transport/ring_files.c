@@ -11,6 +11,8 @@ enum {
     PATH_SIZE_MAX = 4096 + 64,
     MODE = 0600,
     PEERS_LAYOUT = 1,
+    LAYOUT_OFFSET = 4, /* in a charter */
+    LAYOUT_PLAIN = 1,  /* of one that every program reads */
 };
 
 static const char peers_mark[] = "mnpe";
@@ -71,7 +73,45 @@ enum err ring_files_read_charter(const char *directory, struct charter *ret_char
     return ERR_OK;
 }
 
+/* Charters begin with four letters and their layout. */
+static unsigned ring_files_layout(struct bytes charter) {
+    return charter.size > LAYOUT_OFFSET ? charter.data[LAYOUT_OFFSET] : 0;
+}
+
+static enum err ring_files_keep_plain(const char *directory, struct bytes charter,
+                                      struct err_detail *detail) {
+    char path[PATH_SIZE_MAX];
+    struct bytes before = {0};
+    enum err err = ERR_OK;
+    if (ring_files_layout(charter) <= LAYOUT_PLAIN) {
+        return ERR_OK;
+    }
+    uint8_t *memory = malloc(CHARTER_SIZE_MAX);
+    if (memory == NULL) {
+        return ERR_MEMORY;
+    }
+    bool is_there = ring_files_read_file(ring_files_path_of(directory, "charter", path), memory,
+                                         CHARTER_SIZE_MAX, &before, NULL) == ERR_OK;
+    if (is_there && ring_files_layout(before) == LAYOUT_PLAIN) {
+        err = ring_files_write_file(directory, "charter.plain", before, detail);
+    }
+    free(memory);
+    return err;
+}
+
+size_t ring_files_read_plain(const char *directory, uint8_t memory[CHARTER_SIZE_MAX]) {
+    char path[PATH_SIZE_MAX];
+    struct bytes plain;
+    enum err err = ring_files_read_file(ring_files_path_of(directory, "charter.plain", path), memory,
+                                        CHARTER_SIZE_MAX, &plain, NULL);
+    return err == ERR_OK ? plain.size : 0;
+}
+
 enum err ring_files_write_charter(const char *directory, struct bytes charter, struct err_detail *detail) {
+    enum err err = ring_files_keep_plain(directory, charter, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
     return ring_files_write_file(directory, "charter", charter, detail);
 }
 
@@ -179,7 +219,7 @@ enum err ring_files_write_peers(const char *directory, const struct peer *peers,
 /* ---- leaving ---- */
 
 enum err ring_files_leave(const char *directory, struct err_detail *detail) {
-    static const char *const names[] = {"peers", "membership", "charter.later",
+    static const char *const names[] = {"peers", "membership", "charter.later", "charter.plain",
                                         "charter"}; /* the charter last: it counts */
     char path[PATH_SIZE_MAX];
     char left[PATH_SIZE_MAX + 8];

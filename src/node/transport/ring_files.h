@@ -3,6 +3,7 @@
  *
  *      DIR/ring/charter       the newest version that this node has seen (docs/formats/charter.md)
  *      DIR/ring/charter.later one that only a later program can read, to pass it on
+ *      DIR/ring/charter.plain the last one that programs without stewards can read, for such nodes
  *      DIR/ring/membership    its invitation, if it has one
  *      DIR/ring/peers         places of the ring where it was last reached, to come back after a restart
  *
@@ -21,9 +22,13 @@ enum err ring_files_read_charter(const char *directory, struct charter *ret_char
                                  uint8_t memory[CHARTER_SIZE_MAX], struct bytes *ret_encoded,
                                  struct err_detail *detail) MUST_CHECK;
 
-/* As charter_write() gives it. The directories are made. */
+/* As charter_write() gives it. The directories are made. What was there of layout 1 is kept as charter.plain
+ * if this one is of a later layout. */
 enum err ring_files_write_charter(const char *directory, struct bytes charter,
                                   struct err_detail *detail) MUST_CHECK;
+
+/* The last charter of layout 1. Returns its size; 0: there is none. */
+size_t ring_files_read_plain(const char *directory, uint8_t memory[CHARTER_SIZE_MAX]);
 
 /*
  * A charter of a later layout, kept for others. Returns its size; 0: there is none. If this program can read

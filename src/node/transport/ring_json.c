@@ -20,6 +20,24 @@ static void put_id(const struct charter *charter, struct json *json) {
     json_text(json, "id", hex_encode(bytes_of(id, sizeof id), digits));
 }
 
+/* How often they have changed; 0: the founder acts alone, and is the one that is listed. */
+static void ring_json_put_stewards(const struct charter *charter, struct json *json) {
+    char key[IDENTITY_TEXT_SIZE];
+    struct stewards stewards;
+    charter_stewards(charter, charter_generation(charter), &stewards);
+    json_count(json, "generation", charter_generation(charter));
+    json_open_list(json, "stewards");
+    for (size_t i = 0; i < stewards.count; i++) {
+        json_text(json, NULL, identity_key_format(stewards.keys[i], key));
+    }
+    json_close(json);
+    json_open(json, "needed");
+    for (size_t i = 0; i < STEWARD_POWERS_COUNT; i++) {
+        json_count(json, steward_powers[i], stewards.needed[i]);
+    }
+    json_close(json);
+}
+
 void ring_json_put_charter(const struct charter *charter, struct json *json) {
     char key[IDENTITY_TEXT_SIZE];
     if (charter == NULL) {
@@ -44,6 +62,7 @@ void ring_json_put_charter(const struct charter *charter, struct json *json) {
         json_bytes(json, NULL, bytes_of(charter->scope[i].text, charter->scope[i].size));
     }
     json_close(json);
+    ring_json_put_stewards(charter, json);
     json_open_list(json, "removed");
     for (size_t i = 0; i < charter->removed_count; i++) {
         json_text(json, NULL, identity_key_format(charter->removed[i], key));

@@ -243,6 +243,7 @@ static enum err read_files(struct transport *transport, struct err_detail *detai
     char path[PATH_SIZE_MAX];
     struct bytes encoded;
     transport->later.size = ring_files_read_later(directory, transport->later.encoded);
+    transport->plain_size = ring_files_read_plain(directory, transport->plain);
     snprintf(path, sizeof path, "%s/ring/charter", directory);
     stat(path, &transport->seen);
     enum err err =
@@ -463,6 +464,8 @@ static enum err open_gate(struct transport *transport) {
         .learned = transport_on_learned,
         .learned_later = transport_on_learned_later,
         .keeps_later = transport_keeps_later,
+        .reads_stewards = transport_reads_stewards,
+        .is_known = transport_is_known,
         .met = transport_on_met,
         .speaks = transport_speaks,
         .complain = transport_on_complaint,

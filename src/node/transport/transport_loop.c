@@ -212,8 +212,9 @@ static void transport_join(struct transport *transport, const struct peer *peers
 
 /* ---- joining ---- */
 
+/* Who begins a ring in which nobody else is there: its founder, or, if it has stewards, they. */
 static bool is_founder(const struct transport *transport) {
-    return memcmp(transport->charter.founder, transport->identity.key, PEER_KEY_SIZE) == 0;
+    return charter_is_steward(&transport->charter, transport->identity.key);
 }
 
 static enum err make_ring(struct transport *transport) {
@@ -245,8 +246,7 @@ static void loop_begin(struct transport *transport) {
     transport->joined_at_us = transport_now_us(transport);
     if (charter_is_removed(&transport->charter, transport->identity.key)) {
         transport->state = TRANSPORT_REMOVED;
-        transport_note(transport, "ring: the founder of \"%s\" has removed this node",
-                       transport->charter.name);
+        transport_note(transport, "ring: this node has been removed from \"%s\"", transport->charter.name);
         return;
     }
     enum err err = make_ring(transport);
@@ -472,7 +472,7 @@ void transport_take_charter(struct transport *transport, const struct charter *c
     transport_note(transport, "ring: charter of \"%s\", version %u", charter->name, charter->version);
     if (transport->has_charter && charter_is_removed(charter, transport->identity.key)) {
         transport->state = TRANSPORT_REMOVED;
-        transport_note(transport, "ring: the founder of \"%s\" has removed this node", charter->name);
+        transport_note(transport, "ring: this node has been removed from \"%s\"", charter->name);
     }
     transport->has_charter = true;
     pthread_mutex_lock(&transport->lock);
@@ -527,6 +527,18 @@ bool transport_keeps_later(void *context, const struct peer *peer) {
     return dialects != NULL && dialects_has(dialects, peer, DIALECT_KEEPS_LATER);
 }
 
+bool transport_reads_stewards(void *context, const struct peer *peer) {
+    struct transport *transport = context;
+    struct dialects *dialects = transport->config.dialects;
+    return dialects == NULL || dialects_has(dialects, peer, DIALECT_STEWARDS);
+}
+
+bool transport_is_known(void *context, const struct peer *peer) {
+    struct transport *transport = context;
+    struct dialects *dialects = transport->config.dialects;
+    return dialects != NULL && dialects_find(dialects, peer).is_known;
+}
+
 /* From the disk. */
 static void take_later(struct transport *transport) {
     struct bytes later = bytes_of(transport->later.encoded, transport->later.size);
@@ -555,6 +567,9 @@ void transport_begin(struct transport *transport) {
     }
     gate_set_charter(transport->gate, &transport->charter,
                      bytes_of(transport->encoded, transport->encoded_size));
+    if (transport->plain_size > 0) {
+        gate_set_plain(transport->gate, bytes_of(transport->plain, transport->plain_size));
+    }
     take_later(transport);
     transport_share_charter(transport);
     use_token(transport);

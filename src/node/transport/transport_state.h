@@ -128,7 +128,9 @@ struct transport {
     uint8_t id[CHARTER_ID_SIZE];
     uint8_t encoded[CHARTER_SIZE_MAX]; /* as it was found at the start */
     size_t encoded_size;
-    struct transport_later later; /* as it was found at the start */
+    struct transport_later later;    /* as it was found at the start */
+    uint8_t plain[CHARTER_SIZE_MAX]; /* likewise: the last charter of layout 1 */
+    size_t plain_size;               /* 0: there is none */
     struct peer self;
     struct datagram *datagram;
     int held; /* HELD_PORT_NONE: the port was named */
@@ -209,6 +211,8 @@ void transport_on_learned(void *context, const struct peer *from, const struct c
                           struct bytes encoded);
 void transport_on_learned_later(void *context, uint32_t version, struct bytes encoded);
 bool transport_keeps_later(void *context, const struct peer *peer);
+bool transport_reads_stewards(void *context, const struct peer *peer);
+bool transport_is_known(void *context, const struct peer *peer);
 void transport_on_met(void *context, const struct peer *peer);
 void transport_on_complaint(void *context, const char *sentence);
 void transport_complain(struct transport *transport, const char *format, ...)

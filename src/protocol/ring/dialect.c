@@ -8,8 +8,9 @@ enum { WANTS_ANSWER = 1, TAG_SITE = 1, TAG_ADDRESSES = 2, ADDRESSES_SIZE_MAX = 2
 const struct dialect dialect_of_program = {
     .lowest = DIALECT_VERSION_LOWEST,
     .highest = DIALECT_VERSION_HIGHEST,
-    .features = ((UINT64_C(1) << (DIALECT_WITNESSES + 1)) - 1) | UINT64_C(1) << DIALECT_TWO_ADDRESSES |
-                UINT64_C(1) << DIALECT_REPORTS | UINT64_C(1) << DIALECT_SEARCH,
+    .features = ((UINT64_C(1) << (DIALECT_WITNESSES + 1)) - 1) | UINT64_C(1) << DIALECT_STEWARDS |
+                UINT64_C(1) << DIALECT_TWO_ADDRESSES | UINT64_C(1) << DIALECT_REPORTS |
+                UINT64_C(1) << DIALECT_SEARCH,
 };
 
 const struct dialect dialect_of_silence = {
@@ -25,6 +26,7 @@ const char *dialect_feature_name(unsigned feature) {
         [DIALECT_SITES] = "sites",
         [DIALECT_TLS] = "tls",
         [DIALECT_WITNESSES] = "witnesses",
+        [DIALECT_STEWARDS] = "stewards",
         [DIALECT_TWO_ADDRESSES] = "two-addresses",
         [DIALECT_REPORTS] = "reports",
         [DIALECT_SEARCH] = "search",
