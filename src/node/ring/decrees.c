@@ -84,8 +84,9 @@ static enum err decrees_check(const struct decrees *decrees, const struct decree
                               charter_verify *verify, struct err_detail *detail) {
     enum err err =
         decree_counts(decree, &decrees->charter, decrees->ring, decrees_wall_s(decrees), verify, detail);
-    if (err == ERR_OK && relaxes_robots && !decree_is_founders(decree, &decrees->charter)) {
-        return err_set(detail, ERR_PERMISSION, "only the founder may let jobs of the ring ignore robots.txt");
+    if (err == ERR_OK && relaxes_robots && !decree_is_rings(decree, &decrees->charter)) {
+        return err_set(detail, ERR_PERMISSION, "only %s may let jobs of the ring ignore robots.txt",
+                       charter_generation(&decrees->charter) > 0 ? "the stewards" : "the founder");
     }
     return err;
 }
@@ -207,6 +208,13 @@ static enum err decrees_precheck(struct decrees *decrees, const struct decrees_n
                                         : err;
 }
 
+/* Is it this node's to ask others whether they obey? Of stewards each that has signed asks. */
+static bool decrees_is_own(const struct decrees *decrees, const struct decree *decree) {
+    return decrees->self != NULL &&
+           (decree->generation > 0 ? steward_signatures_have(&decree->signatures, decrees->self->key)
+                                   : memcmp(decree->author, decrees->self->key, PEER_KEY_SIZE) == 0);
+}
+
 /* The lock is held. The bytes are taken if it succeeds. */
 static enum err decrees_put(struct decrees *decrees, const struct decrees_new *new,
                             struct err_detail *detail) {
@@ -245,7 +253,7 @@ static enum err decrees_put(struct decrees *decrees, const struct decrees_new *n
     snprintf(entry->why_not, sizeof entry->why_not, "%s",
              verdict == ERR_OK ? "" : err_detail_text(detail, verdict));
     decrees->is_obeyed = false;
-    if (decrees->self != NULL && memcmp(entry->decree.author, decrees->self->key, PEER_KEY_SIZE) == 0) {
+    if (decrees_is_own(decrees, &entry->decree)) {
         decrees_watch(decrees, entry);
     }
     return ERR_OK;
@@ -337,7 +345,7 @@ static enum err decrees_read_membership(const char *directory, const struct iden
                                         const struct charter *charter, struct membership *ret_membership,
                                         struct err_detail *detail) {
     *ret_membership = (struct membership){.is_there = false};
-    bool needs_none = charter->is_open || memcmp(identity->key, charter->founder, PEER_KEY_SIZE) == 0;
+    bool needs_none = charter->is_open || charter_is_steward(charter, identity->key);
     return needs_none ? ERR_OK : ring_files_read_membership(directory, ret_membership, detail);
 }
 
@@ -349,7 +357,7 @@ static bool decrees_renew_next(struct decrees *decrees, const struct membership 
     pthread_mutex_lock(&decrees->lock);
     for (size_t i = 0; memory != NULL && !is_found && i < decrees->count; i++) {
         struct decree decree = decrees->entries[i].decree;
-        bool is_old = !decree.membership.is_there && !decrees->entries[i].counts &&
+        bool is_old = decree.generation == 0 && !decree.membership.is_there && !decrees->entries[i].counts &&
                       memcmp(decree.author, decrees->self->key, PEER_KEY_SIZE) == 0;
         decree.version = is_old ? decree_next_version(decree.version, 0) : 0;
         if (decree.version != 0) {
@@ -376,9 +384,10 @@ static void decrees_renew_own(struct decrees *decrees) {
     }
     while (is_renewed) {
         buf_init(&encoded, DECREE_SIZE_MAX);
-        is_renewed = decrees_renew_next(decrees, &membership, id, &encoded) &&
-                     decrees_files_put(decrees->config.directory, id, buf_bytes(&encoded), NULL) == ERR_OK &&
-                     decrees_add_file(decrees, buf_bytes(&encoded), NULL) == ERR_OK;
+        is_renewed =
+            decrees_renew_next(decrees, &membership, id, &encoded) &&
+            decrees_put_on_disk(decrees->config.directory, id, buf_bytes(&encoded), NULL) == ERR_OK &&
+            decrees_add_file(decrees, buf_bytes(&encoded), NULL) == ERR_OK;
         buf_done(&encoded);
     }
 }
@@ -429,6 +438,24 @@ bool decrees_are_in_force(struct decrees *decrees, const uint8_t id[DECREE_ID_SI
 
 /* ---- for people ---- */
 
+/* The key of whoever decreed it; of stewards the word. */
+static const char *decrees_author(const struct decree *decree, char out[IDENTITY_TEXT_SIZE]) {
+    return decree->generation > 0 ? DECREES_STEWARDS : identity_key_format(decree->author, out);
+}
+
+/* Which stewards have signed it. */
+static void decrees_put_signers(const struct decree *decree, struct json *json) {
+    char text[IDENTITY_TEXT_SIZE];
+    if (decree->generation == 0) {
+        return;
+    }
+    json_open_list(json, "signed_by");
+    for (size_t i = 0; i < decree->signatures.count; i++) {
+        json_text(json, NULL, identity_key_format(decree->signatures.items[i].key, text));
+    }
+    json_close(json);
+}
+
 void decrees_put_json(struct decrees *decrees, struct json *json) {
     char text[IDENTITY_TEXT_SIZE];
     pthread_mutex_lock(&decrees->lock);
@@ -438,7 +465,8 @@ void decrees_put_json(struct decrees *decrees, struct json *json) {
         const struct decrees_entry *entry = &decrees->entries[i];
         const struct decree *decree = &entry->decree;
         json_open(json, NULL);
-        json_text(json, "author", identity_key_format(decree->author, text));
+        json_text(json, "author", decrees_author(decree, text));
+        decrees_put_signers(decree, json);
         json_text(json, "kind", decree_kind_name(decree->kind));
         json_bytes(json, "name", decree->name);
         json_count(json, "version", decree->version);
@@ -483,7 +511,7 @@ void decrees_view(struct decrees *decrees, struct arena *arena, struct ring_view
     for (size_t i = 0; list != NULL && i < decrees->count; i++) {
         const struct decrees_entry *entry = &decrees->entries[i];
         list[view->decrees_count++] = (struct ring_view_decree){
-            .author = arena_text(arena, identity_key_format(entry->decree.author, author)),
+            .author = arena_text(arena, decrees_author(&entry->decree, author)),
             .name = arena_copy(arena, entry->decree.name),
             .is_job = entry->decree.kind == DECREE_JOB,
             .is_deletion = entry->decree.kind == DECREE_DELETION,
@@ -520,13 +548,13 @@ enum err decrees_publish(const char *directory, const struct identity *identity,
     uint64_t now_s = now_us > 0 ? (uint64_t)now_us / 1000000 : 0;
     err = err == ERR_OK ? decree_counts(&decree, charter, decree.ring, now_s, identity_verify, detail) : err;
     decree.version = receipt.version =
-        decree_next_version(decrees_files_version(directory, receipt.id), now_us);
+        decree_next_version(decrees_version_on_disk(directory, receipt.id), now_us);
     if (err == ERR_OK && decree.version == 0) {
         err = err_set(detail, ERR_LIMIT, "there is no version after that of the decree before");
     }
     if (err == ERR_OK) {
         struct bytes encoded = decree_write(&decree, decrees_sign, identity, memory);
-        err = decrees_files_put(directory, receipt.id, encoded, detail);
+        err = decrees_put_on_disk(directory, receipt.id, encoded, detail);
     }
     if (err == ERR_OK) {
         *ret_receipt = receipt;

@@ -38,6 +38,9 @@ enum {
     DECREES_VERSION_GAP_US = 10000000, /* between two versions of a member's decree, likewise */
 };
 
+/* The author of a decree that stewards have signed, for people and in JSON. */
+#define DECREES_STEWARDS "the stewards"
+
 /* For so long a node that has gone counts as one that has not confirmed. */
 #define DECREES_AWAY_US UINT64_C(86400000000)
 
@@ -130,6 +133,11 @@ enum err decrees_publish(const char *directory, const struct identity *identity,
                          const struct charter *charter, enum decree_kind kind, struct bytes name,
                          struct bytes text, struct decrees_receipt *ret_receipt,
                          struct err_detail *detail) MUST_CHECK;
+
+/* As a file, where a running node finds it; and the version that is there, 0: none. */
+enum err decrees_put_on_disk(const char *directory, const uint8_t id[DECREE_ID_SIZE], struct bytes encoded,
+                             struct err_detail *detail) MUST_CHECK;
+uint64_t decrees_version_on_disk(const char *directory, const uint8_t id[DECREE_ID_SIZE]);
 
 /* Read those of a data directory, to look at them; of what they do only deletions are ordered. */
 enum err decrees_open(const char *directory, struct deletions *deletions, struct decrees **ret_decrees,

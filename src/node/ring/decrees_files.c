@@ -72,8 +72,8 @@ void decrees_files_read(struct decrees *decrees) {
     closedir(directory);
 }
 
-enum err decrees_files_put(const char *directory, const uint8_t id[DECREE_ID_SIZE], struct bytes encoded,
-                           struct err_detail *detail) {
+enum err decrees_put_on_disk(const char *directory, const uint8_t id[DECREE_ID_SIZE], struct bytes encoded,
+                             struct err_detail *detail) {
     char path[DECREES_PATH_SIZE_MAX];
     snprintf(path, sizeof path, "%s/ring", directory);
     enum err err = whole_file_make_directory(path, detail);
@@ -83,7 +83,7 @@ enum err decrees_files_put(const char *directory, const uint8_t id[DECREE_ID_SIZ
     return err == ERR_OK ? whole_file_replace(path, encoded, FILE_MODE, detail) : err;
 }
 
-uint64_t decrees_files_version(const char *directory, const uint8_t id[DECREE_ID_SIZE]) {
+uint64_t decrees_version_on_disk(const char *directory, const uint8_t id[DECREE_ID_SIZE]) {
     char path[DECREES_PATH_SIZE_MAX];
     struct decree decree;
     struct buf text;
@@ -135,7 +135,7 @@ static bool decrees_write_next(struct decrees *decrees) {
     }
     pthread_mutex_unlock(&decrees->lock);
     if (is_found) {
-        enum err err = decrees_files_put(decrees->config.directory, id, buf_bytes(&encoded), &detail);
+        enum err err = decrees_put_on_disk(decrees->config.directory, id, buf_bytes(&encoded), &detail);
         decrees_note_written(decrees, id, version, err, &detail);
         is_found = err == ERR_OK;
     }

@@ -64,6 +64,10 @@ static bool decrees_is_for(const struct decrees *decrees, const struct peer *pee
                            const struct decrees_entry *entry) {
     struct dialects *dialects = decrees->config.dialects;
     enum decree_kind kind = entry->decree.kind;
+    bool is_signed = entry->decree.generation > 0 || entry->decree.membership.invitation.generation > 0;
+    if (dialects != NULL && is_signed && !dialects_has(dialects, peer, DIALECT_STEWARDS)) {
+        return false;
+    }
     bool is_new = kind == DECREE_DELETION || decree_kind_is_later(kind);
     enum dialect_feature feature = kind == DECREE_DELETION ? DIALECT_DELETIONS : DIALECT_KEEPS_LATER;
     return dialects == NULL || !is_new || dialects_has(dialects, peer, feature);

@@ -72,10 +72,10 @@ struct order {
 /* Is there another of this name that comes first: the founder's, else the lower id? The lock is held. */
 static bool is_outranked(const struct decrees *decrees, size_t index) {
     const struct decree *mine = &decrees->entries[index].decree;
-    bool is_founders = memcmp(mine->author, decrees->charter.founder, PEER_KEY_SIZE) == 0;
+    bool is_founders = decree_is_rings(mine, &decrees->charter);
     for (size_t i = 0; i < decrees->count; i++) {
         const struct decrees_entry *other = &decrees->entries[i];
-        bool is_other_founders = memcmp(other->decree.author, decrees->charter.founder, PEER_KEY_SIZE) == 0;
+        bool is_other_founders = decree_is_rings(&other->decree, &decrees->charter);
         bool is_word = other->decree.text.size > 0 || /* the founder may withdraw what members want, too */
                        (is_other_founders && other->decree.version > mine->version);
         bool is_rival = i != index && other->counts && is_word && other->decree.kind == mine->kind &&

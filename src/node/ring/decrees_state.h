@@ -95,12 +95,6 @@ void decrees_files_remove_gone(struct decrees *decrees);
 void decrees_files_read(struct decrees *decrees);
 void decrees_files_write(struct decrees *decrees);
 
-/* Any thread. */
-enum err decrees_files_put(const char *directory, const uint8_t id[DECREE_ID_SIZE], struct bytes encoded,
-                           struct err_detail *detail) MUST_CHECK;
-/* The version of the decree that is there; 0: none. */
-uint64_t decrees_files_version(const char *directory, const uint8_t id[DECREE_ID_SIZE]);
-
 /* ---- decrees_gossip.c ---- */
 
 /* The lock is held: one of this node's own is there. */
