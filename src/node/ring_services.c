@@ -92,9 +92,13 @@ struct ring_services *ring_services_new(const struct ring_services_config *confi
         .context = ring_services,
     };
     ring_services->decrees = decrees_new(&decrees);
+    ring_services->acts = acts_new(&(struct acts_config){.directory = config->directory,
+                                                         .clock = config->clock,
+                                                         .note = ring_services_note,
+                                                         .context = ring_services});
     ring_services->group_driver = group_driver_new(&group_driver);
-    if (ring_services->decrees == NULL || ring_services->group_driver == NULL ||
-        ring_services->deletions == NULL) {
+    if (ring_services->decrees == NULL || ring_services->acts == NULL ||
+        ring_services->group_driver == NULL || ring_services->deletions == NULL) {
         ring_services_free(ring_services);
         return NULL;
     }
@@ -131,6 +135,7 @@ void ring_services_free(struct ring_services *ring_services) {
     routing_free(ring_services->routing);
     holders_free(ring_services->holders);
     sites_free(ring_services->sites);
+    acts_free(ring_services->acts);
     decrees_free(ring_services->decrees);
     deletions_free(ring_services->deletions);
     pthread_mutex_destroy(&ring_services->lock);
@@ -162,6 +167,7 @@ static void on_charter(void *shared, const struct charter *charter, const uint8_
     pthread_mutex_unlock(&ring_services->lock);
     decrees_set_self(ring_services->decrees, transport_identity(ring_services->transport));
     decrees_set_charter(ring_services->decrees, charter, ring);
+    acts_set_charter(ring_services->acts, charter, ring);
     routing_set_rules(ring_services->routing, (enum position_mapping)charter->mapping, charter->witnesses);
     routing_set_scope(ring_services->routing, charter);
 }
@@ -277,8 +283,7 @@ static bool services_expect_others(const struct ring_services *ring_services) {
     bool is_alone = err == ERR_NOT_FOUND;
     if (err == ERR_OK) {
         const uint8_t *self = transport_identity(ring_services->transport)->key;
-        is_alone = memcmp(charter->founder, self, PEER_KEY_SIZE) == 0 &&
-                   ring_files_read_peers(directory, peers) == 0;
+        is_alone = charter_is_steward(charter, self) && ring_files_read_peers(directory, peers) == 0;
     }
     free(memory);
     free(peers);
@@ -293,6 +298,7 @@ static enum err prepare_ring(struct ring_services *ring_services, struct err_det
         return err;
     }
     peer_rpc_serve(ring_services->peer_rpc, PEER_RPC_DECREES, decrees_answer, ring_services->decrees);
+    peer_rpc_serve(ring_services->peer_rpc, PEER_RPC_ACTS, acts_answer, ring_services->acts);
     peer_rpc_serve(ring_services->peer_rpc, PEER_RPC_IN_FORCE, decrees_answer_in_force,
                    ring_services->decrees);
     struct host_leases_config host_leases = {
@@ -568,6 +574,7 @@ static void watch_ring(struct ring_services *ring_services) {
 
 void ring_services_beat(struct ring_services *ring_services) {
     bool was_heard = ring_services->has_heard;
+    acts_beat(ring_services->acts);
     decrees_beat(ring_services->decrees);
     ring_services_beat_groups(ring_services);
     ring_services_beat_mirrors(ring_services);
@@ -704,6 +711,7 @@ static void services_put(struct ring_services *ring_services, const struct ring_
                 {"sent_size", rpc->sent_size}, {"received_size", rpc->received_size},
                 {"streams_without_tls", rpc->first_count}, {"streams_given_up", rpc->weak_count});
     decrees_put_json(ring_services->decrees, json);
+    acts_put_json(ring_services->acts, json);
     if (view->is_begun) {
         struct link_relay_counters links = link_sender_counters(ring_services->link_sender);
         json_open(json, "leases");

@@ -9,6 +9,7 @@
 
 enum {
     ASK_MS = 5000,
+    ACTS_ASKED = 3,   /* people wait for each other's signatures */
     CONFIRM_MAX = 16, /* nodes that are asked each second whether a decree is in force */
     WHOLE_SIZE_MAX = PEER_RPC_PIECE_SIZE_MAX / 2, /* an answer that is larger may have left some out */
     AWAY_S = 600,
@@ -49,6 +50,27 @@ static void ask_for_decrees(void *context) {
     }
 }
 
+static void on_acts(void *context, enum err err, struct bytes answer) {
+    struct gossip *gossip = context;
+    struct ring_services *ring_services = gossip->ring_services;
+    struct err_detail detail = {0};
+    if (err == ERR_OK && acts_take_answer(ring_services->acts, answer, &detail) != ERR_OK) {
+        transport_blame(ring_services->transport, &gossip->peer, "gives acts of stewards that are none");
+    }
+    buf_done(&gossip->question);
+    free(gossip);
+}
+
+static void ask_for_acts(void *context) {
+    struct gossip *gossip = context;
+    acts_put_question(gossip->ring_services->acts, &gossip->question);
+    enum err err = peer_rpc_call(gossip->ring_services->peer_rpc, &gossip->peer, PEER_RPC_ACTS,
+                                 buf_bytes(&gossip->question), ASK_MS, on_acts, gossip);
+    if (err != ERR_OK) {
+        on_acts(gossip, err, bytes_of(NULL, 0));
+    }
+}
+
 static void on_in_force(void *context, enum err err, struct bytes answer) {
     struct gossip *gossip = context;
     decrees_take_in_force(gossip->ring_services->decrees, &gossip->peer, buf_bytes(&gossip->question), err,
@@ -86,6 +108,22 @@ static void gossip_ask(struct ring_services *ring_services, const struct peer *p
     }
 }
 
+/* A node, at random, if it knows of stewards. */
+static void gossip_ask_for_acts(struct ring_services *ring_services, const struct peer *peer) {
+    struct dialects *dialects = ring_services->config.dialects;
+    bool is_self = memcmp(peer->key, transport_identity(ring_services->transport)->key, PEER_KEY_SIZE) == 0;
+    if (is_self || (dialects != NULL && !dialects_has(dialects, peer, DIALECT_STEWARDS))) {
+        return;
+    }
+    struct gossip *talk = gossip_new(ring_services);
+    if (talk != NULL) {
+        talk->peer = *peer;
+        if (peer_rpc_post(ring_services->peer_rpc, ask_for_acts, talk) != ERR_OK) {
+            on_acts(talk, ERR_CANCELLED, bytes_of(NULL, 0));
+        }
+    }
+}
+
 /* The nodes that have not confirmed this one's decrees, some of them each second. */
 static void gossip_confirm(struct ring_services *ring_services) {
     for (int i = 0; i < CONFIRM_MAX; i++) {
@@ -111,6 +149,9 @@ void ring_services_beat_decrees(struct ring_services *ring_services) {
     size_t index = count > 0 ? randombytes_uniform((uint32_t)count) : 0;
     if (count > 0 && memcmp(peers[index].key, self, PEER_KEY_SIZE) != 0) {
         gossip_ask(ring_services, &peers[index]);
+    }
+    for (size_t i = 0; i < ACTS_ASKED && count > 0; i++) {
+        gossip_ask_for_acts(ring_services, &peers[randombytes_uniform((uint32_t)count)]);
     }
     decrees_set_nodes(ring_services->decrees, peers, count);
     gossip_confirm(ring_services);

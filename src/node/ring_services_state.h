@@ -23,6 +23,7 @@
 #include "node/mirror/mirror_driver.h"
 #include "node/reading/public_urls.h"
 #include "node/reading/ring_reader.h"
+#include "node/ring/acts.h"
 #include "node/ring/deletions.h"
 #include "node/ring/reports.h"
 #include "node/ring/routing.h"
@@ -47,6 +48,7 @@ struct ring_services {
     struct holders *holders;
     struct sites *sites; /* NULL: none */
     struct decrees *decrees;
+    struct acts *acts;
     struct deletions *deletions;
     _Atomic bool has_heard; /* a node has said which decrees there are */
     _Atomic bool may_offer; /* what is deleted is known: copies may be offered */
