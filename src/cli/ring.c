@@ -1,5 +1,6 @@
 #include "cli/ring.h"
 
+#include "cli/act.h"
 #include "cli/commands.h"
 #include "cli/decree.h"
 #include "cli/period.h"
@@ -8,7 +9,22 @@
 #include "node/transport/ring_files.h"
 #include "node/transport/transport.h"
 
-enum { CREATE, INVITE, STATUS, WAIT, LOOKUP, AMEND, TAKEDOWN, RESTORE, DELETE, DELETIONS, REMOVE, LEAVE };
+enum {
+    CREATE,
+    INVITE,
+    STATUS,
+    WAIT,
+    LOOKUP,
+    AMEND,
+    PENDING,
+    SIGN,
+    TAKEDOWN,
+    RESTORE,
+    DELETE,
+    DELETIONS,
+    REMOVE,
+    LEAVE
+};
 
 #define NAME_URL "name a URL: mnemon ring lookup|takedown|restore URL"
 
@@ -27,9 +43,10 @@ static const struct command_action ring_actions[] = {
     [INVITE] =
         {
             .name = "invite",
-            .summary = "print a token that lets a node in (founder)",
+            .summary = "print a token that lets a node in (founder, stewards)",
             .details = "Whoever has the token may join with it until it expires; with --for only the node "
-                       "with that key can use it. \"mnemon ring remove\" withdraws it.\n\n"
+                       "with that key can use it. \"mnemon ring remove\" withdraws it. If several stewards "
+                       "must sign, it is printed with --act when they have.\n\n"
                        "  mnemon ring invite --expires '1 d' > token\n"
                        "  mnemon serve --address 192.0.2.2 --join 192.0.2.1 --token-file token",
         },
@@ -63,16 +80,42 @@ static const struct command_action ring_actions[] = {
     [AMEND] =
         {
             .name = "amend",
-            .summary = "sign a new version of the charter, which then spreads to all nodes (founder)",
-            .details = "What no option names stays as it is.\n\n"
-                       "  mnemon ring amend --replicas 4 --invite",
+            .summary = "sign a new version of the charter, which then spreads to all nodes (founder, "
+                       "stewards)",
+            .details =
+                "What no option names stays as it is. With --steward the founder hands the ring over to "
+                "several "
+                "keys, and they to others later: name all that shall act from then on. \"mnemon ring "
+                "status\" on "
+                "a machine shows its key. A ring whose stewards have lost their keys cannot be changed any "
+                "more: more than half of them must agree, so name enough, on machines of different "
+                "people.\n\n"
+                "  mnemon ring amend --replicas 4 --invite\n"
+                "  mnemon ring amend --steward KEY1 --steward KEY2 --steward KEY3 --needed 2 --needed "
+                "invite=1",
+        },
+    [PENDING] =
+        {
+            .name = "pending",
+            .summary = "show what stewards have proposed and not enough have signed yet",
+            .details = "  mnemon ring pending --json",
+        },
+    [SIGN] =
+        {
+            .name = "sign",
+            .synopsis = "ID…",
+            .summary = "agree to something that another steward has proposed (stewards)",
+            .details = "It says what that is. As soon as enough stewards have signed, it counts.\n\n"
+                       "  mnemon ring pending\n"
+                       "  mnemon ring sign 3f2a",
+            .needs = "name an act; \"mnemon ring pending\" shows them",
         },
     [TAKEDOWN] =
         {
             .name = "takedown",
             .synopsis = "URL|URL*",
             .summary = "hide its captures, or everything below it, on all nodes, and say which have not "
-                       "confirmed it (founder)",
+                       "confirmed it (founder, stewards)",
             .details = "Hidden captures are kept and can be shown again: \"mnemon ring restore\". To remove "
                        "them for good: \"mnemon ring delete\".\n\n"
                        "  mnemon ring takedown 'https://example.org/private/*'",
@@ -82,7 +125,7 @@ static const struct command_action ring_actions[] = {
         {
             .name = "restore",
             .synopsis = "URL|URL*",
-            .summary = "show captures that were taken down again (founder)",
+            .summary = "show captures that were taken down again (founder, stewards)",
             .details = "  mnemon ring restore 'https://example.org/private/*'",
             .needs = NAME_URL,
         },
@@ -90,7 +133,7 @@ static const struct command_action ring_actions[] = {
         {
             .name = "delete",
             .synopsis = "URL…|URL*…",
-            .summary = "remove its captures from all nodes, for good, with --reason (founder)",
+            .summary = "remove its captures from all nodes, for good, with --reason (founder, stewards)",
             .details = "They are gone from every list at once; their bytes go with the next \"mnemon store "
                        "compact\" of each node. Nodes that are away delete them when they return.\n\n"
                        "  mnemon ring delete 'https://example.org/person/*' --reason 'asked by the person'",
@@ -106,7 +149,7 @@ static const struct command_action ring_actions[] = {
         {
             .name = "remove",
             .synopsis = "KEY…",
-            .summary = "refuse members or tokens from now on (founder)",
+            .summary = "refuse members or tokens from now on (founder, stewards)",
             .details = "What they archived stays; their jobs and decrees end.\n\n"
                        "  mnemon ring remove KEY",
             .needs = "name a key; \"mnemon ring status\" shows them",
@@ -166,6 +209,10 @@ static int ring_run(struct cli *cli, const void *values) {
         return ring_status(cli, &data, options);
     case AMEND:
         return ring_amend(cli, &data, options);
+    case PENDING:
+        return act_list(cli, &data, options->json);
+    case SIGN:
+        return act_sign_named(cli, &data);
     case REMOVE:
         return ring_remove(cli, &data);
     case LEAVE:
@@ -215,8 +262,16 @@ static const struct option ring_options[] = {
     OPTION(FLAG, struct ring_options, invited, "invite", NULL, "only invited nodes may join (the default)",
            .of = "create amend"),
     OPTION(CHOICE, struct ring_options, jobs, "jobs", "WHOSE",
-           "who may add jobs for the ring: all members (the default) or only its founder",
+           "who may add jobs for the ring: all members (the default) or only its founder, or stewards",
            .choices = jobs_words, .of = "create amend"),
+    OPTION(LIST, struct ring_options, stewards, "steward", "KEY",
+           "a key that acts for the ring from then on; repeat it for all of them, up to 7", .of = "amend"),
+    OPTION(LIST, struct ring_options, needed, "needed", "[KIND=]N",
+           "how many stewards must sign, for all kinds of acts or for one: amend, invite, rule (takedown and "
+           "restore), delete, job (more than half of them); may be repeated",
+           .of = "amend"),
+    OPTION(TEXT, struct ring_options, act, "act", "ID",
+           "print the token of an invitation that enough stewards have signed by now", .of = "invite"),
     OPTION(TEXT, struct ring_options, key, "for", "KEY",
            "make a token for the node with this key only; \"mnemon ring status\" on its machine "
            "shows the key",
@@ -244,7 +299,8 @@ static const struct option ring_options[] = {
            "only captures up to this time (now); 2026 means the end of that year, but never what is "
            "captured after now",
            .of = "delete"),
-    OPTION(FLAG, struct ring_options, json, "json", NULL, "print JSON", .of = "status lookup deletions"),
+    OPTION(FLAG, struct ring_options, json, "json", NULL, "print JSON",
+           .of = "status lookup deletions pending"),
     {0},
 };
 
@@ -255,7 +311,7 @@ const struct command ring_command = {
     .details =
         "The nodes of a ring find each other and divide the web among themselves, even if nodes fail. "
         "Together they crawl, keep and serve one archive. The rules of a ring are its charter, which its "
-        "founder signs.\n\n"
+        "founder signs, or, if it names stewards, enough of them.\n\n"
         "  mnemon ring create films --open && mnemon serve --address 192.0.2.1\n"
         "  mnemon serve --address 192.0.2.2 --join 192.0.2.1",
     .options = ring_options,

@@ -1,6 +1,6 @@
 /*
  * ring - `mnemon ring`. One command in several files: ring.c has its options and actions, ring_found.c what
- * only a founder does, ring_status.c and ring_wait.c the questions to a running node.
+ * only a founder or the stewards do, ring_status.c and ring_wait.c the questions to a running node.
  */
 #ifndef MNEMON_CLI_RING_H
 #define MNEMON_CLI_RING_H
@@ -28,10 +28,13 @@ struct ring_options {
     bool open;
     bool invited;
     uint32_t jobs;
+    struct option_list stewards; /* amend: keys */
+    struct option_list needed;   /* amend: [KIND=]N */
 
     /* invite */
     const char *key;
     uint64_t expires_us;
+    const char *act; /* whose token is to be printed; NULL: a new one */
 
     /* lookup: 0 is one */
     uint64_t vnodes;
@@ -42,7 +45,8 @@ struct ring_options {
     uint64_t timeout_us; /* UINT64_MAX: none */
 };
 
-/* ring_found.c: what only a founder does. CLI_DONE, or the status after the error, as all of these. */
+/* ring_found.c: what only a founder or stewards do. CLI_DONE, or the status after the error, as all of these.
+ */
 int ring_create(struct cli *cli, const struct data *data, const struct ring_options *options,
                 const char *name);
 int ring_amend(struct cli *cli, const struct data *data, const struct ring_options *options);

@@ -50,6 +50,26 @@ enum { LINE_SIZE_MAX = 1 << 20, FINGERS_SHOWN_MAX = 16, NODES_SHOWN_MAX = 100 };
 
 /* ---- of a running node: what /api/v1/ring says ---- */
 
+/* Who acts for the ring, if not its founder alone. */
+static void put_stewards(struct buf *line, const json_t *charter) {
+    const json_t *stewards = json_object_get(charter, "stewards");
+    const char *power;
+    json_t *needed;
+    bool is_first = true;
+    if (ask_number(charter, "generation") == 0) {
+        return;
+    }
+    buf_put_format(line, "stewards  %zu; must sign:", json_array_size(stewards));
+    json_object_foreach(json_object_get(charter, "needed"), power, needed) {
+        buf_put_format(line, "%s %s %jd", is_first ? "" : ",", power, (intmax_t)json_integer_value(needed));
+        is_first = false;
+    }
+    buf_put_string(line, "\n");
+    for (size_t i = 0; i < json_array_size(stewards); i++) {
+        buf_put_format(line, "          %s\n", json_string_value(json_array_get(stewards, i)));
+    }
+}
+
 static void put_charter(struct buf *line, const json_t *charter) {
     ask_put(line, charter, "ring      {name}, version {version:0}, ");
     buf_put_string(line, json_is_true(json_object_get(charter, "open")) ? "open" : "by invitation");
@@ -64,6 +84,7 @@ static void put_charter(struct buf *line, const json_t *charter) {
                        i + 1 == json_array_size(scope) ? "\n" : "");
     }
     ask_put(line, charter, "id        {id}, founder {founder}\n");
+    put_stewards(line, charter);
     size_t removed = json_array_size(json_object_get(charter, "removed"));
     if (removed > 0) {
         buf_put_format(line, "removed   %zu keys\n", removed);
