@@ -5,6 +5,7 @@
 
 #include "base/hex.h"
 #include "base/json.h"
+#include "cli/act.h"
 #include "cli/decree_await.h"
 #include "crawl/rules/pattern.h"
 #include "node/ring/deletion_text.h"
@@ -36,12 +37,14 @@ struct decree_voice {
     uint8_t *memory; /* of the charter */
     struct identity identity;
     bool has_identity;
+    const char *directory;
 };
 
 static enum err voice_open(struct decree_voice *voice, const char *directory, struct err_detail *detail) {
     struct bytes encoded;
-    *voice =
-        (struct decree_voice){.charter = malloc(sizeof *voice->charter), .memory = malloc(CHARTER_SIZE_MAX)};
+    *voice = (struct decree_voice){.charter = malloc(sizeof *voice->charter),
+                                   .memory = malloc(CHARTER_SIZE_MAX),
+                                   .directory = directory};
     if (voice->charter == NULL || voice->memory == NULL) {
         return ERR_MEMORY;
     }
@@ -62,22 +65,86 @@ static void voice_close(struct decree_voice *voice) {
 /* Robots are the founder's to relax (docs/formats/decree.md); other nodes would not obey. */
 static enum err check_robots(const struct decree_voice *voice, const struct job *job,
                              struct err_detail *detail) {
-    bool is_founder = memcmp(voice->identity.key, voice->charter->founder, PEER_KEY_SIZE) == 0;
-    return job->ignores_robots && !is_founder
-               ? err_set(detail, ERR_PERMISSION,
-                         "only the founder may let jobs of the ring ignore robots.txt")
+    return job->ignores_robots && !charter_is_steward(voice->charter, voice->identity.key)
+               ? err_set(detail, ERR_PERMISSION, "only the %s may let jobs of the ring ignore robots.txt",
+                         charter_generation(voice->charter) > 0 ? "stewards" : "founder")
                : ERR_OK;
 }
 
-/* job: NULL, or the one to be added. */
-static int publish(struct cli *cli, const struct data *data, enum decree_kind kind, struct bytes name,
-                   struct bytes text, const struct job *job, struct decree_sent *ret_sent) {
+/* Have stewards, or the founder alone, decreed something of this name? Then only they change it. */
+static bool decree_is_stewards_there(const struct decree_voice *voice, enum decree_kind kind,
+                                     struct bytes name) {
+    struct sha256 sha256;
+    uint8_t id[DECREE_ID_SIZE];
+    struct decree decree = {.kind = kind, .name = name};
+    memcpy(decree.author, voice->charter->founder, PEER_KEY_SIZE);
+    if (sha256_init(&sha256) != ERR_OK) {
+        return false;
+    }
+    decree_id(&decree, &sha256, id);
+    sha256_done(&sha256);
+    return decrees_version_on_disk(voice->directory, id) > 0;
+}
+
+/* Is it for the stewards to agree on? A steward's job that any member may add is not. */
+static bool decree_needs_stewards(const struct decree_voice *voice, enum decree_kind kind,
+                                  const struct job *job, struct bytes name) {
+    const struct charter *charter = voice->charter;
+    bool is_members =
+        kind == DECREE_JOB && charter->members_may_add_jobs && (job == NULL || !job->ignores_robots);
+    return charter_generation(charter) > 0 && charter_is_steward(charter, voice->identity.key) &&
+           (!is_members || decree_is_stewards_there(voice, kind, name));
+}
+
+/* Sign it as a steward; what others must sign first is no error. */
+static int decree_propose(struct cli *cli, const struct data *data, struct decree_voice *voice,
+                          struct decree *decree, struct decree_sent *ret_sent, bool *ret_is_done) {
     struct err_detail detail = {0};
+    struct sha256 sha256;
+    struct acts *acts = NULL;
+    char id[ACTS_ID_TEXT_SIZE];
+    const struct charter *charter = voice->charter;
+    uint8_t *memory = malloc(DECREE_SIZE_MAX);
+    if (memory == NULL || sha256_init(&sha256) != ERR_OK) {
+        free(memory);
+        return cli_fail(cli, "%s", err_text(ERR_MEMORY));
+    }
+    charter_id(charter, &sha256, decree->ring);
+    memcpy(decree->author, charter->founder, PEER_KEY_SIZE);
+    decree->generation = charter_generation(charter);
+    decree_id(decree, &sha256, ret_sent->receipt.id);
+    decree->version = decree_next_version(decrees_version_on_disk(data->directory, ret_sent->receipt.id),
+                                          clock_wall_us(cli->clock));
+    ret_sent->receipt.version = decree->version;
+    snprintf(ret_sent->author, sizeof ret_sent->author, "%s", DECREES_STEWARDS);
+    enum err err = acts_open(data->directory, cli->clock, charter, &acts, &detail);
+    struct act act = {.kind = ACT_DECREE, .body = decree_write_body(decree, memory)};
+    int status = err == ERR_OK ? act_propose(cli, acts, &voice->identity, charter, &act, id, ret_is_done)
+                               : cli_fail(cli, "%s", err_detail_text(&detail, err));
+    acts_free(acts);
+    sha256_done(&sha256);
+    free(memory);
+    return status;
+}
+
+/* job: NULL, or the one to be added. CLI_DONE with *ret_is_done false: other stewards must sign it first. */
+static int publish(struct cli *cli, const struct data *data, enum decree_kind kind, struct bytes name,
+                   struct bytes text, const struct job *job, struct decree_sent *ret_sent,
+                   bool *ret_is_done) {
+    struct err_detail detail = {0};
+    *ret_is_done = true;
     struct decree_voice voice;
     struct decrees_receipt receipt;
     enum err err = voice_open(&voice, data->directory, &detail);
     err = err == ERR_OK && job != NULL ? check_seeds(voice.charter, job, &detail) : err;
     err = err == ERR_OK && job != NULL ? check_robots(&voice, job, &detail) : err;
+    if (err == ERR_OK && decree_needs_stewards(&voice, kind, job, name)) {
+        struct decree decree = {.kind = kind, .name = name, .text = text};
+        *ret_sent = (struct decree_sent){.kind = kind, .name = name};
+        int status = decree_propose(cli, data, &voice, &decree, ret_sent, ret_is_done);
+        voice_close(&voice);
+        return status;
+    }
     err = err == ERR_OK ? decrees_publish(data->directory, &voice.identity, voice.charter, kind, name, text,
                                           &receipt, &detail)
                         : err;
@@ -97,6 +164,7 @@ int decree_add_job(struct cli *cli, const struct data *data, const struct job *j
     struct buf seeds;
     struct buf text;
     struct decree_sent sent;
+    bool is_done = false;
     struct job shared = *job;
     shared.is_shared = true;
     buf_init(&conf, DECREE_TEXT_SIZE_MAX);
@@ -111,9 +179,9 @@ int decree_add_job(struct cli *cli, const struct data *data, const struct job *j
     job_name(job, name);
     int status =
         text.err == ERR_OK && conf.err == ERR_OK && seeds.err == ERR_OK
-            ? publish(cli, data, DECREE_JOB, bytes_of_string(name), buf_bytes(&text), job, &sent)
+            ? publish(cli, data, DECREE_JOB, bytes_of_string(name), buf_bytes(&text), job, &sent, &is_done)
             : cli_fail(cli, "the job is too long for a decree: at most 64 KiB of seeds and patterns");
-    if (status == CLI_DONE) {
+    if (status == CLI_DONE && is_done) {
         fprintf(cli->out, "ring-%s added for all nodes of the ring\n", name);
     }
     buf_done(&conf);
@@ -131,8 +199,9 @@ int decree_remove_job(struct cli *cli, const struct data *data, const char *name
         return cli_fail(cli, "no job of a ring can have the name \"%s\"", name);
     }
     struct decree_sent sent;
-    int status = publish(cli, data, DECREE_JOB, bare, bytes_of(NULL, 0), NULL, &sent);
-    if (status == CLI_DONE) {
+    bool is_done = false;
+    int status = publish(cli, data, DECREE_JOB, bare, bytes_of(NULL, 0), NULL, &sent, &is_done);
+    if (status == CLI_DONE && is_done) {
         fprintf(cli->out, "ring-%.*s removed from all nodes of the ring; what it archived stays\n",
                 BYTES_ARG(bare));
     }
@@ -191,8 +260,10 @@ int decree_rule(struct cli *cli, const struct data *data, const char *url, bool 
         buf_put_byte(&text, '\n');
     }
     struct decree_sent sent;
-    int status = publish(cli, data, DECREE_RULES, bytes_of_string(name), buf_bytes(&text), NULL, &sent);
-    if (status == CLI_DONE) {
+    bool is_done = false;
+    int status =
+        publish(cli, data, DECREE_RULES, bytes_of_string(name), buf_bytes(&text), NULL, &sent, &is_done);
+    if (status == CLI_DONE && is_done) {
         status = decree_await(cli, data, &sent, url, is_taken_down ? "is no longer shown" : "is shown again");
     }
     buf_done(&key);
@@ -232,11 +303,12 @@ static int decree_publish_deletion(struct cli *cli, const struct data *data, str
     char name[2 * SHA256_SIZE + 1];
     char what[ERR_TEXT_SIZE_MAX];
     struct decree_sent sent;
+    bool is_done = false;
     if (decree_name_of(said, name) != ERR_OK) {
         return cli_fail(cli, "%s", err_text(ERR_MEMORY));
     }
-    int status = publish(cli, data, DECREE_DELETION, bytes_of_string(name), text, NULL, &sent);
-    if (status != CLI_DONE) {
+    int status = publish(cli, data, DECREE_DELETION, bytes_of_string(name), text, NULL, &sent, &is_done);
+    if (status != CLI_DONE || !is_done) {
         return status;
     }
     if (cli->arguments_count == 1) {
