@@ -36,7 +36,7 @@ enum {
     PEERFUZZ_KEYS_MAX = 32,
     PEERFUZZ_SURT_SIZE_MAX = 256,
     PEERFUZZ_PEERS_MAX = 16,
-    PEERFUZZ_KINDS_MAX = 24, /* of a family */
+    PEERFUZZ_KINDS_MAX = 32, /* of a family, and services */
     PEERFUZZ_POOL_MAX = 16,
 };
 

@@ -223,6 +223,15 @@ static void put_report_list(struct peerfuzz *fuzz, struct buf *out) {
     }
 }
 
+/* Which charter and which acts the asker has: few of either, so that it is given something. */
+static void put_acts(struct peerfuzz *fuzz, struct buf *out) {
+    uint8_t memory[8 + 8 * 24];
+    size_t size = 8 + 24 * (size_t)below(fuzz, 8);
+    prng_fill(&fuzz->prng, memory, sizeof memory);
+    memset(memory, 0, below(fuzz, 2) * 8);
+    buf_put(out, bytes_of(memory, below(fuzz, 8) == 0 ? size / 2 + 1 : size));
+}
+
 void peerfuzz_put_question(struct peerfuzz *fuzz, unsigned service, struct buf *out) {
     switch (service) {
     case PEER_RPC_COMPARE:
@@ -266,6 +275,9 @@ void peerfuzz_put_question(struct peerfuzz *fuzz, unsigned service, struct buf *
         break;
     case PEER_RPC_REPORTS:
         put_report_list(fuzz, out);
+        break;
+    case PEER_RPC_ACTS:
+        put_acts(fuzz, out);
         break;
     case PEER_RPC_FOLLOW:
     case PEER_RPC_ENTRANCE: /* empty, as they should be */
