@@ -76,7 +76,7 @@ static void check_captures(struct bytes input, struct buf *out) {
     enum err err;
     wire_reader_init(&reader, input);
     while ((err = backend_code_next_capture(&reader, &capture, &end, NULL)) == ERR_OK) {
-        backend_code_put_capture(out, &capture, true);
+        backend_code_put_capture(out, &capture, BACKEND_CODE_FLAGS_ALL);
     }
     if (err == ERR_NOT_FOUND) {
         backend_code_put_page_end(out, &end);

@@ -101,7 +101,7 @@ static enum err list_invented(void *context, const struct peer *from, struct byt
         capture.time_us = now_us - now_us % MINUTE_US;
         memset(capture.digest, 0, sizeof capture.digest);
         buf_put_byte(answer, 1);
-        backend_code_put_capture(answer, &capture, true);
+        backend_code_put_capture(answer, &capture, BACKEND_CODE_FLAGS_ALL);
         backend_code_put_page_end(answer, &(struct backend_code_page_end){.is_end = true});
     } else if (err == ERR_OK) {
         buf_put(answer, buf_bytes(&given));

@@ -277,25 +277,31 @@ static void pages_come_back_entry_by_entry(void **state) {
                               .url = BYTES("http://a.org/"),
                               .mime = BYTES("text/html"),
                               .status = 200,
-                              .flags = CAPTURE_REVISIT | CAPTURE_WITNESS,
+                              .flags = CAPTURE_REVISIT | CAPTURE_WITNESS | CAPTURE_SIGNED,
                               .block_number = 4,
                               .visit_s = 77,
-                              .signer = 0xabcd};
+                              .signer = 0xabcd,
+                              .voucher = 0x1234};
     struct capture again;
     struct backend_code_page_end end;
     struct wire_reader reader;
-    backend_code_put_capture(&buf, &capture, true);
-    backend_code_put_capture(&buf, &capture, false); /* as programs up to 0.2 read it */
+    backend_code_put_capture(&buf, &capture, BACKEND_CODE_FLAGS_ALL);
+    backend_code_put_capture(&buf, &capture, BACKEND_CODE_FLAGS_FIRST); /* as programs up to 0.2 read it */
+    backend_code_put_capture(&buf, &capture, BACKEND_CODE_FLAGS_WITNESS);
     backend_code_put_page_end(&buf, &(struct backend_code_page_end){.next = BYTES("org,a)/x")});
     wire_reader_init(&reader, buf_bytes(&buf));
-    for (int i = 0; i < 2; i++) {
+    const uint8_t flags[] = {CAPTURE_REVISIT | CAPTURE_WITNESS | CAPTURE_SIGNED, CAPTURE_REVISIT,
+                             CAPTURE_REVISIT | CAPTURE_WITNESS};
+    for (size_t i = 0; i < sizeof flags; i++) {
+        bool is_witness = (flags[i] & CAPTURE_WITNESS) != 0;
         assert_int_equal(backend_code_next_capture(&reader, &again, &end, NULL), ERR_OK);
         assert_bytes_equal(again.surt, capture.surt);
         assert_bytes_equal(again.url, capture.url);
         assert_bytes_equal(again.mime, capture.mime);
         assert_true(again.status == 200 && again.block_number == 4);
-        assert_int_equal(again.flags, i == 0 ? CAPTURE_REVISIT | CAPTURE_WITNESS : CAPTURE_REVISIT);
-        assert_true(again.visit_s == (i == 0 ? 77 : 0) && again.signer == (i == 0 ? 0xabcd : 0));
+        assert_int_equal(again.flags, flags[i]);
+        assert_true(again.visit_s == (is_witness ? 77 : 0) && again.signer == (is_witness ? 0xabcd : 0));
+        assert_int_equal(again.voucher, i == 0 ? 0x1234 : 0);
     }
     assert_int_equal(backend_code_next_capture(&reader, &again, &end, NULL), ERR_NOT_FOUND);
     assert_false(end.is_end);
@@ -335,7 +341,7 @@ static void captures_that_no_index_holds_are_refused(void **state) {
         struct wire_reader reader;
         struct capture again;
         struct backend_code_page_end end;
-        backend_code_put_capture(&buf, &bad[i], true);
+        backend_code_put_capture(&buf, &bad[i], UINT8_MAX);
         wire_reader_init(&reader, buf_bytes(&buf));
         assert_int_equal(backend_code_next_capture(&reader, &again, &end, NULL), ERR_INVALID);
         buf_done(&buf);

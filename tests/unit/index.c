@@ -76,10 +76,12 @@ static void returns_every_field_of_a_capture(void **state) {
             .url = BYTES(""),
             .mime = BYTES("application/x-of-our-own"),
             .status = UINT16_MAX,
-            .flags = CAPTURE_REVISIT | CAPTURE_TRUNCATED | CAPTURE_WITNESS,
+            .flags =
+                CAPTURE_REVISIT | CAPTURE_TRUNCATED | CAPTURE_WITNESS | CAPTURE_IMPORTED | CAPTURE_SIGNED,
             .block_number = UINT16_MAX,
             .visit_s = UINT32_MAX - 1,
             .signer = UINT16_MAX - 1,
+            .voucher = UINT64_MAX - 1,
         },
         {.surt = BYTES("c"), .time_us = UTC_MIN_US, .location = {.segment = 1}, .flags = CAPTURE_TRUNCATED},
         {.surt = BYTES(""), .location = {.segment = 256, .offset = 255}, .mime = BYTES("TEXT/HTML")},
@@ -219,7 +221,7 @@ static void knows_what_it_cannot_hold(void **state) {
     bad[4].mime = bytes_of(long_text, INDEX_MIME_SIZE_MAX + 1);
     bad[5].time_us = UTC_MAX_US + 1;
     bad[6].location.segment = 0;
-    bad[7].flags = 8;
+    bad[7].flags = 32;
     assert_true(index_can_hold(&good));
     for (size_t i = 0; i < 8; i++) {
         assert_false(index_can_hold(&bad[i]));

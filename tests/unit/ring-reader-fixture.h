@@ -321,7 +321,7 @@ static inline enum err fixture_invent(void *context, const struct peer *from, st
             .status = 200,
             .digest = {(uint8_t)i},
         };
-        backend_code_put_capture(answer, &capture, true);
+        backend_code_put_capture(answer, &capture, BACKEND_CODE_FLAGS_ALL);
     }
     backend_code_put_page_end(answer, &end);
     return answer->err;

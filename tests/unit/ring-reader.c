@@ -485,7 +485,7 @@ static enum err lie_about_walks(void *context, const struct peer *from, struct b
     case 2:
         capture.surt = BYTES("org,example)/b"); /* not in order */
         capture.url = BYTES("http://example.org/b");
-        backend_code_put_capture(answer, &capture, true);
+        backend_code_put_capture(answer, &capture, BACKEND_CODE_FLAGS_ALL);
         capture.surt = BYTES("org,example)/a");
         capture.url = BYTES("http://example.org/a");
         break;
@@ -498,7 +498,7 @@ static enum err lie_about_walks(void *context, const struct peer *from, struct b
         capture.url = BYTES("http://elsewhere.example/"); /* who opens it would be led there */
         break;
     }
-    backend_code_put_capture(answer, &capture, true);
+    backend_code_put_capture(answer, &capture, BACKEND_CODE_FLAGS_ALL);
     backend_code_put_page_end(answer, &end);
     return answer->err;
 }
@@ -650,7 +650,7 @@ static enum err list_borrowed(void *context, const struct peer *from, struct byt
     }
     memcpy(capture.digest, borrower->digest, sizeof capture.digest);
     buf_put_byte(answer, 1);
-    backend_code_put_capture(answer, &capture, true);
+    backend_code_put_capture(answer, &capture, BACKEND_CODE_FLAGS_ALL);
     backend_code_put_page_end(answer, &end);
     return answer->err;
 }

@@ -45,7 +45,10 @@ static enum err service_answer(void *context, const struct peer *from, struct by
         err = service->session == NULL ? ERR_MEMORY : ERR_OK;
     }
     struct dialects *dialects = service->config.dialects;
-    walk.tells_witnesses = dialects != NULL && dialects_has(dialects, from, DIALECT_WITNESSES);
+    bool knows_witnesses = dialects != NULL && dialects_has(dialects, from, DIALECT_WITNESSES);
+    bool knows_vouched = dialects != NULL && dialects_has(dialects, from, DIALECT_PROVENANCE);
+    walk.flags = (uint8_t)((knows_witnesses ? BACKEND_CODE_FLAGS_WITNESS : 0) |
+                           (knows_vouched ? BACKEND_CODE_FLAGS_VOUCHED : 0));
     bool sure = err == ERR_OK && is_sure(service, &walk);
     if (err == ERR_OK) {
         err = merge_open(service->session, walk.from, walk.to, walk.in_reverse, &merge, detail);

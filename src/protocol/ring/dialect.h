@@ -46,8 +46,10 @@ enum dialect_feature {
     DIALECT_STEWARDS =
         7, /* charters, invitations and decrees that several stewards have signed; service 21 */
     DIALECT_TWO_ADDRESSES = 8, /* a node is also who it is at the second address that it told */
-    DIALECT_REPORTS = 11,      /* service 22: what all nodes say of themselves */
-    DIALECT_SEARCH = 12,       /* service 19: full text */
+    DIALECT_PROVENANCE =
+        10, /* lists of captures that say which node vouches for them; service 20; decrees of kind 10 */
+    DIALECT_REPORTS = 11, /* service 22: what all nodes say of themselves */
+    DIALECT_SEARCH = 12,  /* service 19: full text */
     DIALECT_FEATURES_COUNT,
 };
 

@@ -241,7 +241,11 @@ enum err volume_call_walk(const struct volume_call *call, struct backend_code_wa
         err = backend_code_read_walk(body, ret_walk, detail);
     }
     if (err == ERR_OK) {
-        ret_walk->tells_witnesses = bytes_equal(http_request_query(call->request), BYTES("witnesses=yes"));
+        struct bytes query = http_request_query(call->request);
+        bool wants_witnesses = bytes_starts_with(query, BYTES("witnesses=yes"));
+        bool wants_vouched = bytes_ends_with(query, BYTES("vouched=yes"));
+        ret_walk->flags = (uint8_t)((wants_witnesses ? BACKEND_CODE_FLAGS_WITNESS : 0) |
+                                    (wants_vouched ? BACKEND_CODE_FLAGS_VOUCHED : 0));
     }
     return err;
 }
@@ -257,7 +261,7 @@ static enum err fill_captures(struct index_cursor *cursor, const struct backend_
             buf_clear(next);
             return err == ERR_NOT_FOUND ? page->err : err;
         }
-        backend_code_put_capture(page, &capture, walk->tells_witnesses);
+        backend_code_put_capture(page, &capture, walk->flags);
         buf_clear(next);
         index_code_put_capture_key(next, &capture);
     }

@@ -46,3 +46,16 @@ bool attested_read(struct bytes field, struct attested *ret_attested) {
     *ret_attested = attested;
     return true;
 }
+
+uint64_t attested_key_start(const struct attested *attested) {
+    enum { BITS_OF_DIGIT = 5, BITS = 64 };
+    uint64_t start = 0;
+    for (size_t i = 0, bits = 0; bits < BITS; i++, bits += BITS_OF_DIGIT) {
+        uint8_t digit = attested->key.data[i];
+        uint64_t value = digit >= 'a' ? (uint64_t)(digit - 'a') : (uint64_t)(digit - '2') + 26;
+        size_t room = BITS - bits;
+        start = room < BITS_OF_DIGIT ? start << room | value >> (BITS_OF_DIGIT - room)
+                                     : start << BITS_OF_DIGIT | value;
+    }
+    return start;
+}

@@ -28,6 +28,9 @@ struct attested {
 /* False: it is neither. The slices borrow the field. */
 bool attested_read(struct bytes field, struct attested *ret_attested);
 
+/* The first 8 bytes of the key, as the index keeps it. */
+uint64_t attested_key_start(const struct attested *attested);
+
 static inline bool attested_is_later(struct bytes field) {
     struct attested attested;
     return attested_read(field, &attested) && attested.later > 0;

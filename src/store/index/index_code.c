@@ -105,7 +105,9 @@ static bool mime_of_code(uint8_t code, struct bytes *ret_mime) {
 }
 
 enum { SECONDS_SIZE = 5, MICROSECONDS_SIZE = 3, SECOND_US = 1000000, URI_HASH_SIZE = 6 };
-enum { FLAGS_ALL = CAPTURE_REVISIT | CAPTURE_TRUNCATED | CAPTURE_WITNESS };
+enum {
+    FLAGS_ALL = CAPTURE_REVISIT | CAPTURE_TRUNCATED | CAPTURE_WITNESS | CAPTURE_IMPORTED | CAPTURE_SIGNED
+};
 
 /* ---- integers that sort ---- */
 
@@ -434,6 +436,9 @@ void index_code_put_capture(struct buf *value, const struct capture *capture, st
         wire_write_u32(&writer, capture->visit_s);
         wire_write_u16(&writer, capture->signer);
     }
+    if (capture_has_voucher(capture)) {
+        wire_write_u64(&writer, capture->voucher);
+    }
     value->size += wire_writer_bytes(&writer).size;
 }
 
@@ -476,6 +481,9 @@ enum err index_code_read_capture(struct bytes key, struct bytes value, struct bu
     if (capture.flags & CAPTURE_WITNESS) {
         capture.visit_s = wire_read_u32(&reader);
         capture.signer = wire_read_u16(&reader);
+    }
+    if (capture_has_voucher(&capture)) {
+        capture.voucher = wire_read_u64(&reader);
     }
     err = index_code_finish(&reader);
     if (err != ERR_OK) {

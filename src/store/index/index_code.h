@@ -12,6 +12,7 @@
  *                 flags:u8 url mime:u8 [mime:string] status:varint block_number:varint length:varint
  *                 digest[32], of a revisit only digest[18]
  *                 [visit:u32 signer:u16]                of a witness; visit in seconds from 1970
+ *                 [voucher:u64]                         if a node has signed it, or that it imported it
  *
  *      segments   number:u32                                big-endian
  *                 size:varint dead_size:varint records_count:varint
@@ -62,6 +63,8 @@ enum capture_flag {
     CAPTURE_REVISIT = 1,   /* the record has no payload of its own: look for the block */
     CAPTURE_TRUNCATED = 2, /* the payload was cut when it was fetched */
     CAPTURE_WITNESS = 4,   /* one of several nodes fetched it in one visit: it has visit and signer */
+    CAPTURE_IMPORTED = 8,  /* a node says that it took it from a file */
+    CAPTURE_SIGNED = 16,   /* a node says that it fetched it */
 };
 
 /* One capture of a URL. Slices borrow from whoever gave the struct. */
@@ -78,7 +81,13 @@ struct capture {
     uint8_t digest[KEY_DIGEST_SIZE]; /* of the payload */
     uint32_t visit_s; /* of a witness: when its visit began; 0 where another machine lists it */
     uint16_t signer;  /* of a witness: the start of the key of the node that fetched it */
+    uint64_t voucher; /* the first 8 bytes of the key of the node that signed it; else of the one that
+                       * imported it. 0: neither, or of a listing or an index from before 0.3 */
 };
+
+static inline bool capture_has_voucher(const struct capture *capture) {
+    return (capture->flags & (CAPTURE_SIGNED | CAPTURE_IMPORTED)) != 0;
+}
 
 struct index_segment {
     uint64_t size;      /* of the file as far as it is indexed */

@@ -306,6 +306,7 @@ struct capture ledger_capture(const struct ledger_entry *entry) {
         .block_number = entry->number,
         .visit_s = entry->visit_s,
         .signer = entry->signer,
+        .voucher = entry->voucher,
     };
     memcpy(capture.digest, entry->digest, sizeof capture.digest);
     return capture;

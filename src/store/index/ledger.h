@@ -59,6 +59,7 @@ struct ledger_entry {
     uint8_t flags;    /* enum capture_flag */
     uint32_t visit_s; /* of a witness, as the next */
     uint16_t signer;
+    uint64_t voucher;      /* of one that a node vouches for: store/index/index_code.h */
     bool is_bare;          /* an original that holds its document for revisits only; it has no SURT */
     bool is_purge;         /* a removal after which no compaction leaves any of the bytes */
     struct location mends; /* the damaged record whose place it takes; segment 0: none */

@@ -368,8 +368,9 @@ enum err backend_code_read_walk(struct bytes in, struct backend_code_walk *ret_w
     return err;
 }
 
-void backend_code_put_capture(struct buf *out, const struct capture *capture, bool tells_witnesses) {
+void backend_code_put_capture(struct buf *out, const struct capture *capture, uint8_t flags) {
     struct wire_writer writer;
+    flags = capture->flags & (flags | BACKEND_CODE_FLAGS_FIRST);
     start(&writer, out,
           capture->surt.size + capture->url.size + capture->mime.size + BACKEND_CODE_SMALL_SIZE_MAX);
     wire_write_u8(&writer, MARK_ENTRY);
@@ -379,13 +380,15 @@ void backend_code_put_capture(struct buf *out, const struct capture *capture, bo
     wire_write_string(&writer, capture->url);
     wire_write_string(&writer, capture->mime);
     wire_write_varint(&writer, capture->status);
-    uint8_t flags = capture->flags & (uint8_t)(tells_witnesses ? UINT8_MAX : ~CAPTURE_WITNESS);
     wire_write_u8(&writer, flags);
     wire_write_u16(&writer, capture->block_number);
     wire_write_bytes(&writer, bytes_of(capture->digest, KEY_DIGEST_SIZE));
     if (flags & CAPTURE_WITNESS) {
         wire_write_u32(&writer, capture->visit_s);
         wire_write_u16(&writer, capture->signer);
+    }
+    if (flags & BACKEND_CODE_FLAGS_VOUCHED) {
+        wire_write_u64(&writer, capture->voucher);
     }
     finish(&writer, out);
 }
@@ -397,12 +400,15 @@ static void read_capture(struct wire_reader *reader, struct capture *capture) {
     capture->url = wire_read_string(reader, INDEX_URL_SIZE_MAX);
     capture->mime = wire_read_string(reader, INDEX_MIME_SIZE_MAX);
     capture->status = (uint16_t)wire_read_varint(reader, UINT16_MAX);
-    capture->flags = wire_read_u8_max(reader, CAPTURE_REVISIT | CAPTURE_TRUNCATED | CAPTURE_WITNESS);
+    capture->flags = wire_read_u8_max(reader, BACKEND_CODE_FLAGS_ALL);
     capture->block_number = wire_read_u16(reader);
     wire_read_array(reader, capture->digest, KEY_DIGEST_SIZE);
     if (capture->flags & CAPTURE_WITNESS) {
         capture->visit_s = wire_read_u32(reader);
         capture->signer = wire_read_u16(reader);
+    }
+    if (capture_has_voucher(capture)) {
+        capture->voucher = wire_read_u64(reader);
     }
     if (reader->err == ERR_OK && !index_can_hold(capture)) {
         wire_read_fail(reader, ERR_INVALID, "no capture that an index could hold");

@@ -15,6 +15,7 @@
  *      capture    surt:string time_us:u64 location url:string mime:string status:varint
  *                 flags:u8 block_number:u16 digest[32]
  *                 [visit_s:u32 signer:u16]                           of a witness: flag 4
+ *                 [voucher:u64]                                      flags 8 and 16: a node vouches for it
  *      blocks     { 1:u8 digest[32] number:u16 block } 0:u8 is_end:bool next:string
  *      stat       six varints
  *      location   segment:varint offset:varint length:varint
@@ -99,21 +100,30 @@ enum err backend_code_read_stat(struct bytes in, struct volume_stat *ret_stat,
 
 /* ---- walks, in pages ---- */
 
+/* Of a capture in a page: all programs know the first two. */
+enum backend_code_flags {
+    BACKEND_CODE_FLAGS_FIRST = CAPTURE_REVISIT | CAPTURE_TRUNCATED,
+    BACKEND_CODE_FLAGS_WITNESS = CAPTURE_WITNESS,
+    BACKEND_CODE_FLAGS_VOUCHED = CAPTURE_IMPORTED | CAPTURE_SIGNED,
+    BACKEND_CODE_FLAGS_ALL =
+        BACKEND_CODE_FLAGS_FIRST | BACKEND_CODE_FLAGS_WITNESS | BACKEND_CODE_FLAGS_VOUCHED,
+};
+
 /* Keys of the index; empty: no bound. Blocks are walked forward only, and to their end. */
 struct backend_code_walk {
     struct bytes from;
     struct bytes to;
     bool in_reverse;
-    uint32_t count_max;   /* 1 to BACKEND_CODE_PAGE_COUNT_MAX */
-    bool tells_witnesses; /* is not in the bytes: whoever asked understands captures with visit and signer */
+    uint32_t count_max; /* 1 to BACKEND_CODE_PAGE_COUNT_MAX */
+    uint8_t flags;      /* is not in the bytes: enum backend_code_flags that whoever asked understands */
 };
 
 enum err backend_code_put_walk(struct buf *out, const struct backend_code_walk *walk) MUST_CHECK;
 enum err backend_code_read_walk(struct bytes in, struct backend_code_walk *ret_walk,
                                 struct err_detail *detail) MUST_CHECK;
 
-/* tells_witnesses: with visit and signer, which programs up to 0.2 refuse. */
-void backend_code_put_capture(struct buf *out, const struct capture *capture, bool tells_witnesses);
+/* Without what the flags do not name: programs up to 0.2 refuse it. */
+void backend_code_put_capture(struct buf *out, const struct capture *capture, uint8_t flags);
 void backend_code_put_key_block(struct buf *out, const struct key *key, const struct block *block);
 
 /* What the end of a page says. */

@@ -37,7 +37,7 @@ static enum err fill_page(struct paging *paging, struct buf *page, const struct 
         buf_put(&paging->surt, capture.surt);
         paging->time_us = capture.time_us;
         if (page->size - start < PAGE_SIZE_MAX) {
-            backend_code_put_capture(page, &capture, walk->tells_witnesses);
+            backend_code_put_capture(page, &capture, walk->flags);
         }
         paging->count++;
     }

@@ -371,7 +371,7 @@ enum { PAGE_COUNT = 1000 }; /* entries that are fetched at once */
 /* A walk over captures or blocks, page by page. */
 struct cursor_remote {
     struct backend_cursor cursor; /* first */
-    const char *path;             /* "captures?witnesses=yes", "blocks" */
+    const char *path;             /* "captures?witnesses=yes&vouched=yes", "blocks" */
     struct buf from;
     struct buf to;
     bool in_reverse;
@@ -419,7 +419,7 @@ static enum err remote_open_captures(struct backend_session *session, struct byt
                                      struct err_detail *detail) {
     (void)detail;
     /* Servers of earlier versions pass over what stands behind the "?". */
-    return remote_open_walk(session, "captures?witnesses=yes", from, to, in_reverse, ret_cursor);
+    return remote_open_walk(session, "captures?witnesses=yes&vouched=yes", from, to, in_reverse, ret_cursor);
 }
 
 static enum err remote_open_blocks(struct backend_session *session, struct bytes from,

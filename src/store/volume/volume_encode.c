@@ -148,6 +148,7 @@ static enum err encode_describe(struct volume_writer *writer, const struct volum
     bool is_capture = document->url.size > 0 && !plan->is_bare;
     if (is_capture) {
         volume_describe_witness(document->visit, document->signature, entry);
+        volume_describe_voucher(document->signature, document->imported, entry);
     }
     return is_capture ? encode_describe_capture(writer, plan, item, detail) : ERR_OK;
 }

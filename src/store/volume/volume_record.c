@@ -2,6 +2,7 @@
 
 #include "base/hex.h"
 #include "base/utc.h"
+#include "store/document/attested.h"
 #include "store/volume/volume_state.h"
 #include "warc/request_key.h"
 #include "warc/warc_digest.h"
@@ -37,6 +38,18 @@ void volume_describe_witness(struct bytes visit, struct bytes signature, struct 
     entry->flags |= CAPTURE_WITNESS;
     entry->visit_s = (uint32_t)(visit_us / SECOND_US);
     entry->signer = (uint16_t)(hash ^ hash >> 16);
+}
+
+void volume_describe_voucher(struct bytes signature, struct bytes imported, struct ledger_entry *entry) {
+    struct attested signer;
+    struct attested importer;
+    /* What this program cannot check counts as nobody's word. */
+    bool is_signed = attested_read(signature, &signer) && signer.later == 0;
+    bool is_imported = attested_read(imported, &importer) && importer.later == 0;
+    entry->voucher = is_signed     ? attested_key_start(&signer)
+                     : is_imported ? attested_key_start(&importer)
+                                   : 0;
+    entry->flags |= (uint8_t)((is_signed ? CAPTURE_SIGNED : 0) | (is_imported ? CAPTURE_IMPORTED : 0));
 }
 
 enum err volume_read_origin(struct volume_reader *reader, const struct location *location,
@@ -178,6 +191,8 @@ static void record_describe_capture(struct volume_scan *scan, const struct warc_
                              (is_truncated && entry->kind == LEDGER_ORIGINAL ? CAPTURE_TRUNCATED : 0));
     volume_describe_witness(fields_get(&record->fields, BYTES(VOLUME_VISIT_FIELD)),
                             fields_get(&record->fields, BYTES(VOLUME_SIGNATURE_FIELD)), entry);
+    volume_describe_voucher(fields_get(&record->fields, BYTES(VOLUME_SIGNATURE_FIELD)),
+                            fields_get(&record->fields, BYTES(VOLUME_IMPORTED_FIELD)), entry);
 }
 
 /* Read the block to its end: size and, if asked, digest of the payload. */

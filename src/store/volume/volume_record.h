@@ -47,6 +47,9 @@ struct volume_origin {
 /* What the index is to know of a capture with these fields: is it that of a witness? */
 void volume_describe_witness(struct bytes visit, struct bytes signature, struct ledger_entry *entry);
 
+/* And does a node vouch for it? */
+void volume_describe_voucher(struct bytes signature, struct bytes imported, struct ledger_entry *entry);
+
 /* What the index keeps of a target URI: 48 bits of its SHA-256. */
 uint64_t volume_hash_uri(struct sha256 *sha256, struct bytes uri);
 
