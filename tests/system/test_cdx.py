@@ -128,8 +128,10 @@ def test_cdxj_equals_mnemon_list(iana, mnemon):
     listed = mnemon("list", "*", "--data", str(iana.node.data)).stdout
     as_json = mnemon("list", "*", "--data", str(iana.node.data), "--json").stdout
     iana.node.start()
-    assert re.sub(r', "id": "[^"]*"', "", found) == listed, "but for the permanent address, which OutbackCDX does not take"
-    assert [json.loads(line) for line in as_json.splitlines()] == iana.objects(url="*")
+    assert re.sub(r', "(id|provenance|voucher)": "[^"]*"', "", found) == listed, "but for what OutbackCDX does not take"
+    marked = iana.objects(url="*")
+    assert {one.pop("provenance") for one in marked} == {"imported"} and len({one.pop("voucher") for one in marked}) == 1
+    assert [json.loads(line) for line in as_json.splitlines()] == marked
 
 
 # ---- URLs ----
@@ -183,7 +185,7 @@ def test_json_of_both(cdx):
     answer = cdx.get(PYWB, url="example.org/moved", output="json")
     assert answer["Content-Type"] == "application/x-ndjson"
     objects = [json.loads(line) for line in answer.text.splitlines()]
-    assert [list(value) for value in objects] == [["urlkey", "timestamp", "url", "mime", "status", "digest", "length", "offset", "filename", "id"]] * 2
+    assert [list(value) for value in objects] == [["urlkey", "timestamp", "url", "mime", "status", "digest", "length", "offset", "filename", "id", "provenance", "voucher"]] * 2
     assert cdx.get(PYWB, url="example.org/moved")["Content-Type"] == "text/x-cdxj; charset=utf-8"
 
 

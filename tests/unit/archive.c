@@ -12,7 +12,14 @@ struct world {
     struct archive *archive;
     struct archive_reader *reader;
     struct clock_manual clock;
+    uint64_t member; /* the first bytes of the key of the only member */
 };
+
+static enum archive_membership judge(void *context, uint64_t voucher, int64_t time_us) {
+    const struct world *world = context;
+    (void)time_us;
+    return voucher == world->member ? ARCHIVE_MEMBER : ARCHIVE_STRANGER;
+}
 
 static int set_up(void **state) {
     struct world *world = calloc(1, sizeof *world);
@@ -22,8 +29,11 @@ static int set_up(void **state) {
     }
     world->fixture = fixture;
     clock_manual_init(&world->clock, 0);
-    struct archive_config config = {
-        .instance = world->fixture->instance, .scratch_directory = "/tmp", .clock = &world->clock.clock};
+    struct archive_config config = {.instance = world->fixture->instance,
+                                    .scratch_directory = "/tmp",
+                                    .clock = &world->clock.clock,
+                                    .judge = judge,
+                                    .context = world};
     world->archive = archive_new(&config);
     world->reader = archive_reader_begin(world->archive);
     *state = world;
@@ -597,6 +607,71 @@ static void what_may_be_had_later_is_not_looked_past(void **state) {
     }
 }
 
+/* A word of the node whose key is all of one digit. */
+static void vouch(char digit, char out[256]) {
+    memset(out, digit, 52);
+    out[52] = ' ';
+    memset(out + 53, '0', 128);
+    out[181] = '\0';
+}
+
+static void put_vouched(struct world *world, int64_t seconds, const char *body, const char *signature,
+                        const char *imported) {
+    struct document document = {.url = BYTES("http://v.example/"),
+                                .time_us = at(seconds),
+                                .head = BYTES("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"),
+                                .body = bytes_of_string(body),
+                                .signature = bytes_of_string(signature),
+                                .imported = bytes_of_string(imported)};
+    put(world, &document);
+}
+
+static void fetched_by_a_member_goes_before_imported_and_may_be_all(void **state) {
+    struct world *world = *state;
+    char member[256];
+    char stranger[256];
+    vouch('b', member); /* all its bits are 00001 */
+    vouch('c', stranger);
+    world->member = UINT64_C(0x0842108421084210);
+    put_vouched(world, 1000, "imported before", "", member);
+    put_vouched(world, 3000, "fetched", member, "");
+    put_vouched(world, 5000, "of a stranger", stranger, member);
+    put_vouched(world, 7000, "nobody's", "", "");
+    renew(world);
+    const char *url = "http://v.example/";
+    assert_int_equal(find(world, url, 2000, ARCHIVE_CLOSEST), 3000); /* as close, and later */
+    assert_int_equal(find(world, url, 1999, ARCHIVE_CLOSEST), 1000);
+    assert_int_equal(find(world, url, 4000, ARCHIVE_CLOSEST), 3000);
+    assert_int_equal(find(world, url, 6000, ARCHIVE_CLOSEST), 5000); /* neither is of a member: the earlier */
+    static const enum provenance expected[] = {PROVENANCE_IMPORTED, PROVENANCE_FETCHED, PROVENANCE_IMPORTED,
+                                               PROVENANCE_UNKNOWN};
+    struct bytes surt;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct capture capture;
+        struct archive_record record;
+        struct archive_origin origin;
+        assert_int_equal(archive_key(world->reader, bytes_of_string(url), &surt, NULL), ERR_OK);
+        assert_int_equal(archive_find(world->reader, surt, bytes_of(NULL, 0), at(1000 + 2000 * (int64_t)i),
+                                      ARCHIVE_EXACT, &capture, NULL),
+                         ERR_OK);
+        assert_int_equal(archive_provenance(world->reader, &capture), expected[i]);
+        assert_int_equal(archive_open(world->reader, &capture, &record, NULL), ERR_OK);
+        archive_origin_read(world->archive, &record.header->fields, capture.time_us, &origin);
+        assert_int_equal(origin.provenance, expected[i]);
+        assert_int_equal(origin.is_stranger, i == 2);
+        /* As an index from before 0.3 has it: the record says. */
+        capture.flags &= (uint8_t) ~(CAPTURE_SIGNED | CAPTURE_IMPORTED);
+        assert_int_equal(archive_provenance(world->reader, &capture), expected[i]);
+    }
+    renew(world);
+    archive_reader_set_trust(world->reader, ARCHIVE_TRUST_MEMBERS);
+    assert_int_equal(find(world, url, 1000, ARCHIVE_CLOSEST), 3000);
+    assert_int_equal(find(world, url, 9000, ARCHIVE_CLOSEST), 3000);
+    assert_int_equal(find(world, url, 1000, ARCHIVE_EXACT), -1);
+    renew(world);
+    assert_int_equal(find(world, url, 9000, ARCHIVE_CLOSEST), 7000); /* the next reader sees all */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -622,6 +697,7 @@ int main(void) {
         TEST(the_same_is_tried_again_only_if_its_document_is_elsewhere),
         TEST(what_was_used_is_not_looked_at_again),
         TEST(what_may_be_had_later_is_not_looked_past),
+        TEST(fetched_by_a_member_goes_before_imported_and_may_be_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,14 +27,19 @@ static void parameters_have_defaults(void **state) {
     cdx_query_done(&query);
     assert_int_equal(parse(&query, CDX_PYWB, "url=a&unknown=1&&=x"), ERR_OK);
     assert_int_equal(query.output, CDX_CDXJ);
-    assert_int_equal(query.shown[query.shown_count - 1], CDX_REQUEST_BODY);
-    assert_int_equal(query.shown[query.shown_count - 3], CDX_ID); /* lines with names have it */
+    assert_int_equal(query.shown[query.shown_count - 1], CDX_VOUCHER);
+    assert_int_equal(query.shown[query.shown_count - 5], CDX_ID); /* lines with names have it */
     cdx_query_done(&query);
     assert_int_equal(parse(&query, CDX_PYWB, "url=a&output=text"), ERR_OK);
     assert_int_equal(query.shown_count, CDX_ACCESS + 1); /* by their place: as they always were */
     cdx_query_done(&query);
     assert_int_equal(parse(&query, CDX_ARCHIVE_ORG, "url=a&output=json"), ERR_OK);
     assert_int_equal(query.shown_count, 7);
+    cdx_query_done(&query);
+    assert_int_equal(parse(&query, CDX_PYWB, "url=a&trust=members"), ERR_OK);
+    assert_int_equal(query.trust, ARCHIVE_TRUST_MEMBERS);
+    cdx_query_done(&query);
+    assert_int_equal(parse(&query, CDX_PYWB, "url=a&trust=some"), ERR_INVALID);
     cdx_query_done(&query);
     assert_int_equal(parse(&query, CDX_PYWB, ""), ERR_INVALID);
     assert_int_equal(parse(&query, CDX_PYWB, "&"), ERR_INVALID);

@@ -201,6 +201,10 @@ static void reader_free(struct archive_reader *reader) {
     likeness_done(&reader->likeness);
     buf_done(&reader->surt);
     canon_done(&reader->canon);
+    if (reader->unmarked != NULL) {
+        record_done(reader->unmarked);
+        free(reader->unmarked);
+    }
     instance_session_free(reader->session);
     free(reader);
 }
@@ -237,6 +241,10 @@ struct archive *archive_new(const struct archive_config *config) {
     archive->clock = config->clock != NULL ? config->clock : &clock_system;
     archive->parsers = config->parsers;
     archive->parses_short = config->parses_short;
+    archive->trusts_fetched_only = config->trusts_fetched_only;
+    archive->judge = config->judge;
+    archive->admits = config->admits;
+    archive->judge_context = config->context;
     pthread_mutex_init(&archive->lock, NULL);
     scratch_budget_init(&archive->budget, BUDGET_SIZE_MAX);
     turnstile_init(&archive->work, WORKING_MAX, WAITING_MAX);
@@ -295,6 +303,8 @@ struct archive_reader *archive_reader_begin(struct archive *archive) {
     pthread_mutex_unlock(&archive->lock);
     reader = reader != NULL ? reader : reader_new(archive);
     if (reader != NULL) {
+        reader->trusts_fetched_only = archive->trusts_fetched_only;
+        reader->unmarked_count = 0;
         instance_session_forget_absent(reader->session);
         instance_session_set_guest(reader->session, true);
         instance_session_set_mirrored(reader->session, true);
@@ -365,6 +375,10 @@ void archive_reader_set_brief(struct archive_reader *reader, bool is_brief) {
     reader->is_brief = is_brief;
 }
 
+const struct archive *archive_reader_archive(const struct archive_reader *reader) {
+    return reader->archive;
+}
+
 struct instance_session *archive_reader_session(struct archive_reader *reader) {
     return reader->session;
 }
@@ -416,9 +430,23 @@ enum access_verdict archive_verdict(const struct archive_reader *reader, const s
     return own > owners ? own : owners; /* the stricter one */
 }
 
+/* Another node lists what nobody can have fetched yet: it would be the newest version for years. */
+static bool archive_admits(const struct archive_reader *reader, const struct capture *capture) {
+    const struct archive *archive = reader->archive;
+    return capture->time_us <= clock_wall_us(archive->clock) + ARCHIVE_AHEAD_US &&
+           (archive->admits == NULL || archive->admits(archive->judge_context, capture));
+}
+
 enum err archive_see(struct archive_reader *reader, const struct capture *capture) {
     enum err err = instance_check(reader->session, capture);
     if (err == ERR_OK && archive_verdict(reader, capture) == ACCESS_EXCLUDE) {
+        err = ERR_NOT_FOUND;
+    }
+    if (err == ERR_OK && capture->volume == INSTANCE_GUEST_NUMBER && !archive_admits(reader, capture)) {
+        err = ERR_NOT_FOUND;
+    }
+    if (err == ERR_OK && reader->trusts_fetched_only &&
+        archive_provenance(reader, capture) != PROVENANCE_FETCHED) {
         err = ERR_NOT_FOUND;
     }
     return err;

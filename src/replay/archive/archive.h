@@ -27,6 +27,9 @@ struct turnstile;
 struct scratch_budget;
 struct parsers;
 
+/* Was the key a member of this node's ring at that time? */
+enum archive_membership { ARCHIVE_MEMBERSHIP_UNKNOWN, ARCHIVE_MEMBER, ARCHIVE_STRANGER };
+
 struct archive_config {
     struct instance *instance;     /* outlives the archive */
     struct access *access;         /* likewise; NULL: everything is allowed */
@@ -34,6 +37,13 @@ struct archive_config {
     const struct clock *clock;     /* likewise; NULL: the system's */
     struct parsers *parsers;       /* likewise; NULL: documents are parsed in the thread that wants it */
     bool parses_short;             /* by them also what is short, while its loop goes on */
+    bool trusts_fetched_only; /* readers see only what a member has fetched, if they do not say otherwise */
+    /* The key begins with these 8 bytes (store/index/index_code.h); 0: none. Any thread; must not wait.
+     * UNKNOWN: there is no ring. NULL: the same. */
+    enum archive_membership (*judge)(void *context, uint64_t voucher, int64_t time_us);
+    /* Does the ring take a capture that another node lists? Likewise. NULL: yes. */
+    bool (*admits)(void *context, const struct capture *capture);
+    void *context;
 };
 
 struct archive *archive_new(const struct archive_config *config); /* NULL: out of memory */
@@ -77,7 +87,22 @@ bool archive_reader_hold(struct archive_reader *reader) MUST_CHECK;
  * ERR_LIMIT for what is large or on another machine. */
 void archive_reader_set_brief(struct archive_reader *reader, bool is_brief);
 
+/* What a reader wants to see. */
+enum archive_trust {
+    ARCHIVE_TRUST_DEFAULT, /* as archive_config says */
+    ARCHIVE_TRUST_ANY,     /* "any" */
+    ARCHIVE_TRUST_MEMBERS, /* "members": only what a member of the ring has fetched: archive_provenance() */
+    ARCHIVE_TRUST_INVALID,
+};
+
+/* Empty: the default. */
+enum archive_trust archive_trust_parse(struct bytes word);
+
+/* Until the end of the reader; before its first look. */
+void archive_reader_set_trust(struct archive_reader *reader, enum archive_trust trust);
+
 struct instance_session *archive_reader_session(struct archive_reader *reader);
+const struct archive *archive_reader_archive(const struct archive_reader *reader);
 struct parsers *archive_reader_parsers(const struct archive_reader *reader); /* of its archive */
 
 /* Who could hold what the reader looked for and did not answer (store/instance/absent.h), since it began. */
@@ -210,19 +235,58 @@ enum err archive_open(struct archive_reader *reader, const struct capture *captu
 
 /* ---- who vouches for it ---- */
 
-enum { ARCHIVE_WITNESSES_MAX = 8, ARCHIVE_KEY_TEXT_SIZE = 53 };
-
-struct archive_witness {
-    char key[ARCHIVE_KEY_TEXT_SIZE]; /* of the node, in base32 */
-    int64_t time_us;                 /* when it fetched the page */
+enum provenance {
+    PROVENANCE_UNKNOWN,  /* nobody's word: from before nodes signed what they imported, or a stranger's alone
+                          */
+    PROVENANCE_FETCHED,  /* a node that was a member then has signed that it fetched it */
+    PROVENANCE_IMPORTED, /* a node has signed that it took it from a file */
 };
 
-/*
- * The nodes that fetched the same in the same visit, in the order of their times; 0 if it is not of several
- * witnesses, or only another machine knows. What the reader's session gave before is lost.
+/* "unknown", "fetched", "imported". */
+const char *provenance_name(enum provenance provenance);
+
+/* By what the index or a listing says; if that is nothing, and the record is on this machine, by the record.
  */
-size_t archive_witnesses(struct archive_reader *reader, struct record *work, const struct capture *capture,
-                         struct archive_witness out[ARCHIVE_WITNESSES_MAX]);
+enum provenance archive_provenance(struct archive_reader *reader, const struct capture *capture);
+
+/* What the fields of a record say, each signature by a program that checks it when the capture comes in. */
+struct archive_origin {
+    enum provenance provenance;
+    struct bytes fetched_by; /* keys as text; of a stranger too. Empty: nobody says so */
+    struct bytes imported_by;
+    bool is_stranger; /* fetched_by was no member then */
+    bool is_unjudged; /* fetched_by: not known whether it was */
+    bool is_later;    /* one of both is of a version that this program cannot check */
+};
+
+/* Is there anybody who says which keys are of members? */
+bool archive_knows_members(const struct archive *archive);
+
+void archive_origin_read(const struct archive *archive, const struct fields *fields, int64_t time_us,
+                         struct archive_origin *ret_origin);
+
+enum { ARCHIVE_WITNESSES_MAX = 16, ARCHIVE_KEY_TEXT_SIZE = 53 };
+
+struct archive_witness {
+    char key[ARCHIVE_KEY_TEXT_SIZE]; /* of the node, in base32; empty: its record could not be read */
+    int64_t time_us;                 /* when it fetched the page */
+    uint64_t id;                     /* of its capture, which has an address of its own: stamp.h */
+    uint16_t status;
+    bool agrees; /* it got the same as the capture that was asked for */
+    uint8_t digest[KEY_DIGEST_SIZE];
+};
+
+/* The nodes that fetched a URL in one visit, as far as they are listed. */
+struct archive_witnesses {
+    size_t count; /* 0: it is not of several witnesses, or nobody says so */
+    size_t agree_count;
+    struct archive_witness list[ARCHIVE_WITNESSES_MAX]; /* in the order of their times */
+};
+
+/* What the reader's session gave before is lost. work: for the names; NULL: keys stay empty, and nothing is
+ * read. */
+void archive_witnesses_find(struct archive_reader *reader, struct record *work, const struct capture *capture,
+                            struct archive_witnesses *ret_witnesses);
 
 /* For a caller that reads a capture in another way: how that went. Returns err. */
 enum err archive_note_read(struct archive_reader *reader, const struct capture *capture, enum err err);

@@ -233,7 +233,16 @@ static enum err know_timeline(struct archive_reader *reader, struct bytes surt, 
     return err == ERR_OK ? read_timeline(reader, detail) : err;
 }
 
-/* Of two as close, the earlier; of one second, the last. */
+/* Of two that are as close: a member has fetched the one, and the other only came from a file or from nobody.
+ */
+static bool is_vouched_better(struct archive_reader *reader, const struct capture *one,
+                              const struct capture *other) {
+    bool is_marked = capture_has_voucher(one) || capture_has_voucher(other);
+    return is_marked && archive_provenance(reader, one) == PROVENANCE_FETCHED &&
+           archive_provenance(reader, other) != PROVENANCE_FETCHED;
+}
+
+/* Of two as close, the one that a member has fetched; else the earlier; of one second, the last. */
 static const struct capture *find_choose(struct archive_reader *reader, int64_t time_us,
                                          enum archive_choice choice) {
     const struct archive_timeline *timeline = &reader->timeline;
@@ -245,6 +254,10 @@ static const struct capture *find_choose(struct archive_reader *reader, int64_t 
         uint64_t far = rate(capture, time_us, choice);
         enum likeness_degree degree = likeness_of(&reader->likeness, capture->url);
         bool is_closer = far < best_far || (far == 0 && best_far == 0);
+        if (best != NULL && far == best_far && degree == best_degree) {
+            is_closer = is_vouched_better(reader, capture, best) ||
+                        (is_closer && !is_vouched_better(reader, best, capture));
+        }
         if (far != UINT64_MAX && (degree < best_degree || (degree == best_degree && is_closer))) {
             best = capture;
             best_far = far;

@@ -17,6 +17,9 @@
 
 enum { ARCHIVE_LARGE_COUNT = 4 };
 
+/* As node/captures/captures.h has it: clocks of nodes differ by up to 15 minutes. */
+static const int64_t ARCHIVE_AHEAD_US = INT64_C(900000000);
+
 struct archive_part;
 
 struct archive {
@@ -26,6 +29,10 @@ struct archive {
     const struct clock *clock;
     struct parsers *parsers;
     bool parses_short;
+    bool trusts_fetched_only;
+    enum archive_membership (*judge)(void *context, uint64_t voucher, int64_t time_us);
+    bool (*admits)(void *context, const struct capture *capture);
+    void *judge_context;
     pthread_mutex_t lock;
     struct archive_reader *free_readers; /* lock */
     size_t free_count;                   /* lock: of them */
@@ -67,6 +74,10 @@ struct archive_reader {
     struct archive_reader *next; /* in the pool */
     bool is_held;
     bool is_brief;
+    bool trusts_fetched_only;
+    struct record
+        *unmarked;         /* of a capture whose entry says nothing of its origin; NULL: none was read yet */
+    size_t unmarked_count; /* since the reader began */
     struct archive *archive;
     struct instance_session *session; /* of walks and lookups */
     struct canon canon;

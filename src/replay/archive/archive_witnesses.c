@@ -3,11 +3,15 @@
 #include "store/instance/witnesses.h"
 #include "store/volume/volume_record.h"
 
-/* The one, or another that was fetched with it. */
-static bool witnesses_have(const struct capture *capture, const struct capture *other) {
+/* It, or what another node fetched of the same URL in the same visit. */
+static bool witnesses_are_of_visit(const struct capture *capture, const struct capture *other) {
+    return (other->flags & CAPTURE_WITNESS) != 0 && other->visit_s == capture->visit_s &&
+           bytes_equal(other->url, capture->url);
+}
+
+static bool witnesses_agree(const struct capture *capture, const struct capture *other) {
     return witnesses_are_one(capture, other) ||
-           (other->time_us == capture->time_us && other->signer == capture->signer &&
-            memcmp(other->digest, capture->digest, KEY_DIGEST_SIZE) == 0);
+           (other->signer == capture->signer && memcmp(other->digest, capture->digest, KEY_DIGEST_SIZE) == 0);
 }
 
 static enum err witnesses_open(struct archive_reader *reader, const struct capture *capture,
@@ -31,37 +35,60 @@ static enum err witnesses_open(struct archive_reader *reader, const struct captu
 }
 
 /* The key of the node that signed it, before the space. */
-static bool witnesses_read_signer(struct instance_session *session, struct record *work,
+static void witnesses_read_signer(struct instance_session *session, struct record *work,
                                   const struct capture *capture, struct archive_witness *out) {
     if (record_read(work, session, capture->volume, &capture->location, NULL) != ERR_OK) {
-        return false;
+        return;
     }
     struct bytes field = fields_get(&work->header.fields, BYTES(VOLUME_SIGNATURE_FIELD));
     struct bytes key = bytes_slice(field, 0, bytes_find_byte(field, ' '));
-    if (key.size != sizeof out->key - 1) {
-        return false;
+    if (key.size == sizeof out->key - 1) {
+        memcpy(out->key, key.data, key.size);
+        out->key[key.size] = '\0';
     }
-    memcpy(out->key, key.data, key.size);
-    out->key[key.size] = '\0';
-    out->time_us = capture->time_us;
-    return true;
 }
 
-size_t archive_witnesses(struct archive_reader *reader, struct record *work, const struct capture *capture,
-                         struct archive_witness out[ARCHIVE_WITNESSES_MAX]) {
+/* One node counts once. */
+static bool witnesses_have(const struct archive_witnesses *witnesses, const uint16_t *signers,
+                           uint16_t signer) {
+    for (size_t i = 0; i < witnesses->count; i++) {
+        if (signers[i] == signer) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void archive_witnesses_find(struct archive_reader *reader, struct record *work, const struct capture *capture,
+                            struct archive_witnesses *ret_witnesses) {
     enum { LOOKED_MAX = 64 }; /* captures of the SURT since the visit began */
     struct merge *merge;
     struct capture other;
-    size_t count = 0;
+    uint16_t signers[ARCHIVE_WITNESSES_MAX];
+    *ret_witnesses = (struct archive_witnesses){.count = 0};
     if (!(capture->flags & CAPTURE_WITNESS) || witnesses_open(reader, capture, &merge) != ERR_OK) {
-        return 0;
+        return;
     }
-    for (size_t i = 0;
-         i < LOOKED_MAX && count < ARCHIVE_WITNESSES_MAX && merge_next(merge, &other, NULL) == ERR_OK; i++) {
-        if (witnesses_have(capture, &other)) {
-            count += witnesses_read_signer(reader->session, work, &other, &out[count]) ? 1 : 0;
+    for (size_t i = 0; i < LOOKED_MAX && ret_witnesses->count < ARCHIVE_WITNESSES_MAX &&
+                       merge_next(merge, &other, NULL) == ERR_OK;
+         i++) {
+        if (!witnesses_are_of_visit(capture, &other) || archive_see(reader, &other) != ERR_OK ||
+            witnesses_have(ret_witnesses, signers, other.signer)) {
+            continue;
+        }
+        signers[ret_witnesses->count] = other.signer;
+        struct archive_witness *witness = &ret_witnesses->list[ret_witnesses->count++];
+        *witness = (struct archive_witness){
+            .time_us = other.time_us,
+            .id = capture_id(&other),
+            .status = other.status,
+            .agrees = witnesses_agree(capture, &other),
+        };
+        memcpy(witness->digest, other.digest, sizeof witness->digest);
+        ret_witnesses->agree_count += witness->agrees;
+        if (work != NULL) {
+            witnesses_read_signer(reader->session, work, &other, witness);
         }
     }
     merge_close(merge);
-    return count;
 }

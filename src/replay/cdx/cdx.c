@@ -7,6 +7,7 @@
 #include "replay/site/origin.h"
 #include "replay/site/partial.h"
 #include "replay/site/replay.h"
+#include "replay/site/trust.h"
 
 enum {
     ERROR_SIZE_MAX = 4 << 10,
@@ -204,7 +205,7 @@ static enum err put_answer(struct buf *out, struct http_request *request, const 
     if (asked->callback.size > 0 && !is_callback(buf_bytes(&asked->callback))) {
         return err_set(detail, ERR_INVALID, "callback= is not the name of a function");
     }
-    struct archive_reader *reader = archive_reader_begin(replay->archive);
+    struct archive_reader *reader = trust_reader_begin(replay, request);
     if (reader == NULL) {
         return ERR_MEMORY;
     }

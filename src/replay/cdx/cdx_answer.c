@@ -106,6 +106,7 @@ enum err cdx_answer_new(struct archive *archive, const struct clock *clock, enum
         free(answer);
         return ERR_MEMORY;
     }
+    archive_reader_set_trust(answer->reader, answer->query.trust);
     err = open_run(answer, detail);
     if (err != ERR_OK) {
         free_parts(answer);

@@ -21,6 +21,8 @@ static const struct {
     [CDX_ID] = {"id", "id", ""},
     [CDX_METHOD] = {"method", "method", ""},
     [CDX_REQUEST_BODY] = {"requestBody", "requestBody", ""},
+    [CDX_PROVENANCE] = {"provenance", "provenance", ""},
+    [CDX_VOUCHER] = {"voucher", "voucher", ""},
     [CDX_ORIGINAL_LENGTH] = {"orig.length", "orig.length", ""},
     [CDX_ORIGINAL_OFFSET] = {"orig.offset", "orig.offset", ""},
     [CDX_ORIGINAL_FILENAME] = {"orig.filename", "orig.filename", ""},
@@ -62,6 +64,24 @@ static struct bytes field_put_number(uint64_t number, char out[CDX_NUMBER_SIZE])
         number /= 10;
     } while (number > 0);
     return bytes_of(at, (size_t)(out + CDX_NUMBER_SIZE - at));
+}
+
+/* Outside of a ring nobody signs what is fetched: only what was imported has a mark there. */
+static struct bytes field_provenance(struct archive_reader *reader, const struct capture *capture) {
+    enum provenance provenance = archive_provenance(reader, capture);
+    bool is_silent =
+        provenance == PROVENANCE_UNKNOWN && !archive_knows_members(archive_reader_archive(reader));
+    return is_silent ? bytes_of(NULL, 0) : bytes_of_string(provenance_name(provenance));
+}
+
+/* As keys are written, in base32. */
+static struct bytes field_put_voucher(uint64_t voucher, char out[CDX_VOUCHER_SIZE]) {
+    enum { DIGITS = CDX_VOUCHER_SIZE - 1, BITS_OF_DIGIT = 5 };
+    for (unsigned i = 0; i < DIGITS; i++) {
+        unsigned value = (unsigned)(voucher >> (64 - BITS_OF_DIGIT * (i + 1))) & 31;
+        out[i] = (char)(value < 26 ? 'a' + (int)value : '2' + (int)value - 26);
+    }
+    return bytes_of(out, DIGITS);
 }
 
 /* The place of a revisit's payload; nothing if that is not known now. */
@@ -112,6 +132,11 @@ static struct bytes fill_one(struct cdx_line *line, struct archive_reader *reade
         return request_key_split(capture->url).method;
     case CDX_REQUEST_BODY:
         return request_key_split(capture->url).body;
+    case CDX_PROVENANCE:
+        return field_provenance(reader, capture);
+    case CDX_VOUCHER:
+        return capture_has_voucher(capture) ? field_put_voucher(capture->voucher, line->voucher)
+                                            : bytes_of(NULL, 0);
     case CDX_ORIGINAL_LENGTH:
     case CDX_ORIGINAL_OFFSET:
     case CDX_ORIGINAL_FILENAME:

@@ -30,6 +30,8 @@ enum cdx_field {
     CDX_ID,              /* what names this very capture: replay/archive/stamp.h */
     CDX_METHOD,          /* of the request, if it was no GET */
     CDX_REQUEST_BODY,    /* of that, as arguments: warc/request_key.h */
+    CDX_PROVENANCE,      /* "fetched", "imported", "unknown": archive_provenance() */
+    CDX_VOUCHER,         /* the key of the node that says so, its first 12 digits */
     CDX_ORIGINAL_LENGTH, /* of the record that a revisit refers to */
     CDX_ORIGINAL_OFFSET,
     CDX_ORIGINAL_FILENAME,
@@ -38,7 +40,7 @@ enum cdx_field {
 };
 
 /* The first so many are what the Internet Archive shows. */
-enum { CDX_PUBLIC_COUNT = CDX_LENGTH + 1, CDX_NUMBER_SIZE = 21 };
+enum { CDX_PUBLIC_COUNT = CDX_LENGTH + 1, CDX_NUMBER_SIZE = 21, CDX_VOUCHER_SIZE = 13 };
 
 static inline unsigned cdx_field_bit(enum cdx_field field) {
     return 1U << field;
@@ -56,6 +58,7 @@ struct cdx_line {
     bool is_resolved; /* revisits show their own type, and where the payload is */
     char timestamp[UTC_DIGITS_SIZE];
     char id[STAMP_SIZE];
+    char voucher[CDX_VOUCHER_SIZE];
     char status[CDX_NUMBER_SIZE];
     char length[CDX_NUMBER_SIZE];
     char offset[CDX_NUMBER_SIZE];

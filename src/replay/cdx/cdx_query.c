@@ -248,6 +248,13 @@ static enum err query_read_key(struct reading *reading, struct bytes value) {
     return ERR_OK;
 }
 
+static enum err query_read_trust(struct reading *reading, struct bytes value) {
+    reading->query->trust = archive_trust_parse(value);
+    return reading->query->trust == ARCHIVE_TRUST_INVALID
+               ? query_refuse(reading, value, "write members or any")
+               : ERR_OK;
+}
+
 static const struct {
     const char *name;
     enum err (*read)(struct reading *reading, struct bytes value);
@@ -270,6 +277,7 @@ static const struct {
     {"page", read_page},
     {"pageSize", read_page_size},
     {"resumeKey", query_read_key},
+    {"trust", query_read_trust},
 };
 
 static enum err read_one(struct reading *reading, struct bytes name, struct bytes value) {
@@ -301,7 +309,7 @@ void cdx_query_choose_shown(struct cdx_query *query) {
     bool has_names = query->dialect == CDX_PYWB && (query->output == CDX_JSON || query->output == CDX_CDXJ);
     unsigned count = query->dialect == CDX_PYWB ? CDX_ACCESS + 1 : CDX_PUBLIC_COUNT;
     for (unsigned i = 0; i < CDX_FIELDS_COUNT && !query->is_shown_chosen; i++) {
-        bool is_further = has_names && (i == CDX_ID || i == CDX_METHOD || i == CDX_REQUEST_BODY);
+        bool is_further = has_names && i >= CDX_ID && i <= CDX_VOUCHER;
         if (i < count || is_further || (query->is_resolved && i >= CDX_ORIGINAL_LENGTH)) {
             query->shown[query->shown_count++] = (enum cdx_field)i;
         }

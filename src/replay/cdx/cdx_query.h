@@ -53,6 +53,7 @@ struct cdx_query {
     bool wants_resume_key;
     struct bytes resume_key; /* empty: from the start */
     bool is_resolved;        /* resolveRevisits */
+    enum archive_trust trust;
 };
 
 /* As if nothing had been asked; for a caller that fills it in itself. */

@@ -5,6 +5,7 @@
 #include "replay/pages/pages.h"
 #include "replay/pages/pages_failures.h"
 #include "replay/pages/pages_kit.h"
+#include "replay/site/trust.h"
 
 enum { SPARK_HEIGHT = 24, YEARS_SHOWN_MAX = 60 };
 
@@ -34,7 +35,9 @@ struct calendar_entry {
     uint64_t id;
     uint32_t next; /* older one of the same day, + 1; 0: none */
     uint16_t status;
-    bool is_unchanged; /* the same bytes as the capture before */
+    bool is_unchanged;       /* the same bytes as the capture before */
+    uint8_t agree_count;     /* of the witnesses of its visit, of whom some got something else */
+    uint8_t witnesses_count; /* 0: they agree, or there is one */
 };
 
 struct calendar_day {
@@ -63,6 +66,8 @@ struct calendar {
     struct calendar_entry *entries; /* the newest first */
     size_t entries_count;
     struct pages_failures failures; /* when there was no answer */
+    struct archive_reader *reader;  /* while it is read */
+    size_t looks_count;
 };
 
 /* ---- reading ---- */
@@ -74,8 +79,10 @@ static size_t calendar_slot(unsigned month, unsigned day) {
 
 /* The capture that came before in the walk, so after in time. */
 struct newer {
-    uint8_t digest[KEY_DIGEST_SIZE];
-    struct calendar_entry *entry; /* NULL: it was not kept */
+    struct capture capture; /* borrows text */
+    struct buf text;
+    struct calendar_entry *entry;  /* NULL: it was not kept */
+    struct calendar_entry *before; /* that of the capture here, while the next is looked at; likewise */
 };
 
 static struct calendar_year *find_year(struct calendar *calendar, int32_t number) {
@@ -114,6 +121,33 @@ static struct calendar_entry *calendar_keep(struct calendar *calendar, const str
     return entry;
 }
 
+/* How many of those who fetched it then got the same; bounded, since each is a look at the index. */
+static void calendar_count_witnesses(struct calendar *calendar, const struct capture *capture,
+                                     struct calendar_entry *entry) {
+    enum { LOOKS_MAX = 64 };
+    struct archive_witnesses witnesses;
+    if (entry == NULL || entry->witnesses_count > 0 || calendar->looks_count == LOOKS_MAX) {
+        return;
+    }
+    calendar->looks_count++;
+    archive_witnesses_find(calendar->reader, NULL, capture, &witnesses);
+    entry->agree_count = (uint8_t)witnesses.agree_count;
+    entry->witnesses_count = (uint8_t)witnesses.count;
+}
+
+/* Two versions of one visit: its witnesses do not agree. */
+static void calendar_look_at_visit(struct calendar *calendar, const struct capture *capture,
+                                   struct newer *newer) {
+    bool is_one_visit = (capture->flags & newer->capture.flags & CAPTURE_WITNESS) != 0 &&
+                        capture->visit_s == newer->capture.visit_s &&
+                        bytes_equal(capture->url, newer->capture.url);
+    if (is_one_visit) {
+        calendar_count_witnesses(calendar, &newer->capture, newer->before);
+        calendar_count_witnesses(calendar, capture, newer->entry);
+    }
+    newer->before = newer->entry;
+}
+
 /* False: it is too old for the years that have room. */
 static bool calendar_add(struct calendar *calendar, const struct capture *capture, struct newer *newer) {
     struct utc utc;
@@ -133,23 +167,30 @@ static bool calendar_add(struct calendar *calendar, const struct capture *captur
     year->count++;
     year->months[utc.month - 1]++;
     if (newer->entry != NULL) {
-        newer->entry->is_unchanged = memcmp(newer->digest, capture->digest, KEY_DIGEST_SIZE) == 0;
+        newer->entry->is_unchanged = memcmp(newer->capture.digest, capture->digest, KEY_DIGEST_SIZE) == 0;
     }
     newer->entry = utc.year == calendar->year ? calendar_keep(calendar, &utc, capture) : NULL;
-    memcpy(newer->digest, capture->digest, KEY_DIGEST_SIZE);
-    return true;
+    calendar_look_at_visit(calendar, capture, newer);
+    newer->capture = *capture;
+    return archive_keep(&newer->text, &newer->capture) == ERR_OK;
 }
 
 static enum err walk_captures(struct calendar *calendar, struct archive_walk *walk,
                               const struct absent *absent, struct err_detail *detail) {
     struct capture capture;
-    struct newer newer = {0};
+    struct newer newer = {.entry = NULL};
     enum err err;
+    buf_init(&newer.text, INDEX_SURT_SIZE_MAX + INDEX_URL_SIZE_MAX + INDEX_MIME_SIZE_MAX);
     while ((err = archive_walk_next(walk, &capture, detail)) == ERR_OK) {
         if (calendar->total_count == CALENDAR_CAPTURES_MAX || !calendar_add(calendar, &capture, &newer)) {
             calendar->is_cut = true;
-            return ERR_OK;
+            err = ERR_OK;
+            break;
         }
+    }
+    buf_done(&newer.text);
+    if (calendar->is_cut) {
+        return ERR_OK;
     }
     if (err != ERR_NOT_FOUND) {
         return err;
@@ -178,6 +219,7 @@ static enum err calendar_read(struct archive_reader *reader, const struct archiv
     if (calendar == NULL) {
         return ERR_MEMORY;
     }
+    calendar->reader = reader;
     buf_init(&calendar->url, INDEX_URL_SIZE_MAX);
     pages_failures_init(&calendar->failures);
     calendar->is_range = range->from_us != INT64_MIN || range->to_us != INT64_MAX;
@@ -277,6 +319,7 @@ static void put_entry_text(struct sheet *sheet, const struct calendar_entry *ent
 
 static void put_entry(struct sheet *sheet, const struct calendar *calendar,
                       const struct calendar_entry *entry) {
+    char stamp[STAMP_SIZE];
     FILL(sheet, "<li><a href=\"{replay}\">",
          {.text = buf_bytes(&calendar->url), .time_us = entry->time_us, .id = entry->id});
     put_entry_text(sheet, entry);
@@ -284,6 +327,12 @@ static void put_entry(struct sheet *sheet, const struct calendar *calendar,
     if (entry->is_unchanged) {
         sheet_html(sheet, " ");
         sheet_badge(sheet, SHEET_PLAIN, "unchanged");
+    }
+    if (entry->witnesses_count > 0) {
+        sheet_format(sheet, " <a class=disputed href=\"/details/%s/",
+                     stamp_format((struct stamp){entry->time_us, entry->id}, stamp));
+        sheet_url(sheet, buf_bytes(&calendar->url));
+        sheet_format(sheet, "\">%u of %u witnesses agree</a>", entry->agree_count, entry->witnesses_count);
     }
 }
 
@@ -486,7 +535,7 @@ static void calendar_answer_missing(struct replay *replay, struct http_request *
 
 void pages_calendar(struct replay *replay, struct http_request *request, struct bytes url, int32_t year,
                     int64_t from_us, int64_t to_us) {
-    struct archive_reader *reader = archive_reader_begin(replay->archive);
+    struct archive_reader *reader = trust_reader_begin(replay, request);
     struct err_detail detail = {0};
     struct calendar *calendar = NULL;
     struct archive_range range = calendar_range(url, from_us, to_us);
@@ -531,6 +580,12 @@ static void put_day_json(struct json *json, const struct calendar *calendar, uns
         json_text(json, "id", stamp_format((struct stamp){entry->time_us, entry->id}, id));
         json_count(json, "status", entry->status);
         json_bool(json, "unchanged", entry->is_unchanged);
+        if (entry->witnesses_count > 0) {
+            json_open(json, "agreement");
+            json_count(json, "agree", entry->agree_count);
+            json_count(json, "of", entry->witnesses_count);
+            json_close(json);
+        }
         json_close(json);
     }
     json_close(json);
@@ -573,7 +628,7 @@ static void calendar_put_json(struct json *json, const struct calendar *calendar
 
 void pages_calendar_json(struct http_request *request) {
     struct replay *replay = http_request_context(request);
-    struct archive_reader *reader = archive_reader_begin(replay->archive);
+    struct archive_reader *reader = trust_reader_begin(replay, request);
     struct err_detail detail = {0};
     struct calendar *calendar = NULL;
     struct buf url;

@@ -3,6 +3,7 @@
 #include "replay/pages/pages_content.h"
 #include "replay/pages/pages_diff.h"
 #include "replay/pages/pages_kit.h"
+#include "replay/site/trust.h"
 
 enum { CONTEXT_LINES = 3, LINE_SHOWN_MAX = 2000 };
 
@@ -272,7 +273,7 @@ static enum err answer_comparison(struct replay *replay, struct http_request *re
                                   const struct pages_target *target, struct err_detail *detail) {
     struct comparison comparison;
     struct sheet sheet;
-    struct archive_reader *reader = archive_reader_begin(replay->archive);
+    struct archive_reader *reader = trust_reader_begin(replay, request);
     if (reader == NULL) {
         return ERR_MEMORY;
     }

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/utc.h"
 #include "replay/pages/pages_kit.h"
+#include "replay/site/trust.h"
 #include "store/document/attested.h"
 #include "store/volume/segment.h"
 #include "store/volume/volume_record.h"
@@ -21,11 +22,11 @@ struct details {
     struct key key;
     struct block block;
     struct archive_neighbours neighbours;
-    struct buf text;    /* what the capture borrows: looking for the neighbours is another find */
-    struct buf request; /* as it was sent */
-    const char *origin; /* the collection that it comes from; NULL for this node's own */
-    struct archive_witness witnesses[ARCHIVE_WITNESSES_MAX];
-    size_t witnesses_count;
+    struct buf text;               /* what the capture borrows: looking for the neighbours is another find */
+    struct buf request;            /* as it was sent */
+    const char *origin;            /* the collection that it comes from; NULL for this node's own */
+    struct archive_origin vouched; /* whose word it is */
+    struct archive_witnesses witnesses;
 };
 
 /* Record and request, as they are kept. */
@@ -60,9 +61,12 @@ static enum err read_details(struct details *details, struct archive *archive, s
         details->origin = instance_mirrored_origin(archive_instance(archive), capture->volume);
     }
     if (err == ERR_OK) {
-        details->witnesses_count = archive_witnesses(reader, &details->record, capture, details->witnesses);
+        archive_witnesses_find(reader, &details->record, capture, &details->witnesses);
     }
     err = err == ERR_OK ? details_read_record(details, reader, detail) : err;
+    if (err == ERR_OK) {
+        archive_origin_read(archive, &details->record.header.fields, capture->time_us, &details->vouched);
+    }
     return err == ERR_OK ? archive_neighbours(reader, capture->surt, capture->time_us, &details->neighbours)
                          : err;
 }
@@ -146,17 +150,39 @@ static void details_put_signer(struct sheet *sheet, const struct details *detail
                  attested.later, ATTESTED_VERSION_LAST);
 }
 
+static const char *details_witness_name(const struct archive_witness *witness) {
+    return witness->key[0] != '\0' ? witness->key : "a node whose record cannot be read now";
+}
+
 /* One node, or all that got the same in this visit. */
 static void put_fetchers(struct sheet *sheet, const struct details *details) {
-    if (details->witnesses_count < 2) {
+    const struct archive_witnesses *witnesses = &details->witnesses;
+    if (witnesses->agree_count < 2) {
         details_put_signer(sheet, details, "Fetched by", VOLUME_SIGNATURE_FIELD);
-        return;
     }
-    for (size_t i = 0; i < details->witnesses_count; i++) {
-        const struct archive_witness *witness = &details->witnesses[i];
-        FILL(sheet, "<dt>Fetched by</dt><dd><span class=key>{html}</span>, {time}</dd>\n",
-             {.string = witness->key}, {.time_us = witness->time_us});
+    for (size_t i = 0; i < witnesses->count && witnesses->agree_count >= 2; i++) {
+        const struct archive_witness *witness = &witnesses->list[i];
+        if (witness->agrees) {
+            FILL(sheet, "<dt>Fetched by</dt><dd><span class=key>{html}</span>, {time}</dd>\n",
+                 {.string = details_witness_name(witness)}, {.time_us = witness->time_us});
+        }
     }
+    if (witnesses->count >= 2) {
+        FILL(sheet, "<dt>Witnesses</dt><dd>{number} of {number} agree</dd>\n",
+             {.number = witnesses->agree_count}, {.number = witnesses->count});
+    }
+}
+
+static void details_put_provenance(struct sheet *sheet, const struct details *details) {
+    const struct archive_origin *vouched = &details->vouched;
+    static const char *const sentences[] = {
+        [PROVENANCE_UNKNOWN] = "unknown: no member of the ring is known to vouch for it",
+        [PROVENANCE_FETCHED] = "fetched by a member of the ring",
+        [PROVENANCE_IMPORTED] = "imported from a file: nobody but that file says that the page was so",
+    };
+    sheet_format(sheet, "<dt>Origin</dt><dd>%s%s</dd>\n", sentences[vouched->provenance],
+                 vouched->is_stranger ? "; the key that signed it is not known as a member of this ring then"
+                                      : "");
 }
 
 static void put_facts(struct sheet *sheet, const struct details *details) {
@@ -177,6 +203,7 @@ static void put_facts(struct sheet *sheet, const struct details *details) {
     sheet_fact_text(sheet, "TLS", field_of(details, VOLUME_TLS_FIELD));
     put_fetchers(sheet, details);
     details_put_signer(sheet, details, "Imported by", VOLUME_IMPORTED_FIELD);
+    details_put_provenance(sheet, details);
     if (capture->volume == INSTANCE_GUEST_NUMBER) {
         sheet_fact_text(sheet, "Read from", field_of(details, VOLUME_SOURCE_FIELD));
     }
@@ -223,6 +250,44 @@ static void details_put_version(struct sheet *sheet, const struct capture *captu
                  is_before ? "one before" : "one after");
 }
 
+/* Nodes that fetched the page in the same visit and got something else: each version has its address. */
+static void details_put_dissent(struct sheet *sheet, const struct details *details) {
+    const struct archive_witnesses *witnesses = &details->witnesses;
+    const struct capture *capture = &details->capture;
+    char own[STAMP_SIZE];
+    if (witnesses->agree_count == witnesses->count) {
+        return;
+    }
+    FILL(sheet,
+         "<h2 id=witnesses>Witnesses</h2>\n<p>{number} of {number} witnesses agree: the others got something "
+         "else "
+         "in the same visit. A page may differ for each who asks; or a server, a line or a node has changed "
+         "it.</p>\n"
+         "<ul>",
+         {.number = witnesses->agree_count}, {.number = witnesses->count});
+    stamp_format(stamp_of(capture), own);
+    for (size_t i = 0; i < witnesses->count; i++) {
+        const struct archive_witness *witness = &witnesses->list[i];
+        const struct stamp other = {.time_us = witness->time_us, .id = witness->id};
+        if (witness->agrees) {
+            FILL(sheet, "<li><span class=key>{html}</span>, {time}: this version</li>\n",
+                 {.string = details_witness_name(witness)}, {.time_us = witness->time_us});
+            continue;
+        }
+        FILL(sheet, "<li><span class=key>{html}</span>, {time}: <a href=\"",
+             {.string = details_witness_name(witness)}, {.time_us = witness->time_us});
+        pages_put_path(sheet, "/details", other, capture->url, PAGES_VIEW_PAGE);
+        FILL(sheet,
+             "\">another version</a>, status {status} (<a href=\"{replay}\">show it</a>, <a "
+             "href=\"/compare/{html}",
+             {.number = witness->status},
+             {.text = capture->url, .time_us = witness->time_us, .id = witness->id}, {.string = own});
+        pages_put_path(sheet, "", other, capture->url, PAGES_VIEW_TEXT);
+        sheet_html(sheet, "\">what differs</a>)</li>\n");
+    }
+    sheet_html(sheet, "</ul>\n");
+}
+
 static void put_message(struct sheet *sheet, const char *name, const char *id, struct bytes text,
                         const char *why_not) {
     FILL(sheet, "<h2 id={html}>{html}</h2>\n", {.string = id}, {.string = name});
@@ -243,6 +308,7 @@ static void details_put_page(struct sheet *sheet, const struct details *details)
          {.text = capture->url}, {.text = capture->url});
     put_actions(sheet, capture);
     put_facts(sheet, details);
+    details_put_dissent(sheet, details);
     if (neighbours->previous.time_us != INT64_MIN || neighbours->next.time_us != INT64_MIN) {
         sheet_html(sheet, "<h2>Other versions</h2>\n<ul>");
         details_put_version(sheet, capture, "Before", &neighbours->previous, true);
@@ -321,7 +387,7 @@ static enum err answer_found(void *context, const struct capture *capture, struc
 void pages_details(struct http_request *request) {
     struct replay *replay = http_request_context(request);
     struct asking asking = {
-        .replay = replay, .request = request, .reader = archive_reader_begin(replay->archive)};
+        .replay = replay, .request = request, .reader = trust_reader_begin(replay, request)};
     struct archive_attempt attempt = {.find = details_find_target, .use = answer_found, .context = &asking};
     struct err_detail detail = {0};
     enum err err = pages_target_read(&asking.target, request, 1, &detail);
@@ -347,6 +413,36 @@ static void put_headers_json(struct json *json, const struct details *details) {
         json_bytes(json, NULL, fields->items[i].value);
         json_close(json);
     }
+    json_close(json);
+}
+
+static void details_put_witness_json(struct json *json, const struct archive_witness *witness) {
+    char digest[2 * KEY_DIGEST_SIZE + 1];
+    char id[STAMP_SIZE];
+    json_open(json, NULL);
+    json_text(json, "node", witness->key);
+    json_timestamp(json, "timestamp", witness->time_us);
+    json_text(json, "id", stamp_format((struct stamp){.time_us = witness->time_us, .id = witness->id}, id));
+    json_count(json, "status", witness->status);
+    json_format(json, "digest", "sha256:%s", hex_encode(bytes_of(witness->digest, KEY_DIGEST_SIZE), digest));
+    json_close(json);
+}
+
+/* Those who got this version, and those who got another one. */
+static void details_put_witnesses_json(struct json *json, const struct details *details) {
+    const struct archive_witnesses *witnesses = &details->witnesses;
+    for (int pass = 0; pass < 2; pass++) {
+        json_open_list(json, pass == 0 ? "witnesses" : "witnesses_of_others");
+        for (size_t i = 0; i < witnesses->count; i++) {
+            if (witnesses->list[i].agrees == (pass == 0)) {
+                details_put_witness_json(json, &witnesses->list[i]);
+            }
+        }
+        json_close(json);
+    }
+    json_open(json, "agreement");
+    json_count(json, "agree", witnesses->agree_count);
+    json_count(json, "of", witnesses->count);
     json_close(json);
 }
 
@@ -379,15 +475,13 @@ static void details_put_json(struct json *json, const struct details *details) {
     json_bytes(json, "ip_address", field_of(details, "WARC-IP-Address"));
     json_bytes(json, "tls", field_of(details, VOLUME_TLS_FIELD));
     json_bytes(json, "signature", field_of(details, VOLUME_SIGNATURE_FIELD));
-    json_open_list(json, "witnesses");
-    for (size_t i = 0; i < details->witnesses_count; i++) {
-        json_open(json, NULL);
-        json_text(json, "node", details->witnesses[i].key);
-        json_timestamp(json, "timestamp", details->witnesses[i].time_us);
-        json_close(json);
-    }
-    json_close(json);
+    details_put_witnesses_json(json, details);
     json_bytes(json, "imported", field_of(details, VOLUME_IMPORTED_FIELD));
+    json_text(json, "provenance", provenance_name(details->vouched.provenance));
+    json_bytes(json, "fetched_by", details->vouched.fetched_by);
+    json_bool(json, "fetched_by_member", details->vouched.provenance == PROVENANCE_FETCHED);
+    json_bool(json, "fetched_by_stranger", details->vouched.is_stranger);
+    json_bytes(json, "imported_by", details->vouched.imported_by);
     json_bool(json, "unchecked",
               attested_is_later(field_of(details, VOLUME_SIGNATURE_FIELD)) ||
                   attested_is_later(field_of(details, VOLUME_IMPORTED_FIELD)));

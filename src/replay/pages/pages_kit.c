@@ -2,6 +2,7 @@
 
 #include "base/utc.h"
 #include "http/server/form.h"
+#include "replay/site/trust.h"
 
 enum { LOCATION_SIZE_MAX = 4 * URL_SIZE_MAX };
 
@@ -53,6 +54,7 @@ enum err pages_target_read(struct pages_target *target, const struct http_reques
     *target = (struct pages_target){.view = PAGES_VIEW_PAGE};
     wayback_path_init(&target->path);
     struct bytes text = replay_target(request);
+    (void)trust_take_prefix(&text);
     size_t start;
     size_t view = find_view(text, &start);
     if (view < VIEWS_COUNT) {
@@ -194,7 +196,7 @@ void pages_answer_asked(struct http_request *request,
                                         struct err_detail *detail)) {
     struct replay *replay = http_request_context(request);
     struct pages_asked asked = {
-        .replay = replay, .request = request, .reader = archive_reader_begin(replay->archive)};
+        .replay = replay, .request = request, .reader = trust_reader_begin(replay, request)};
     struct archive_attempt attempt = {.find = find_asked, .use = use, .context = &asked};
     struct err_detail detail = {0};
     enum err err = asked.reader == NULL ? ERR_MEMORY : archive_try(asked.reader, &attempt, &detail);

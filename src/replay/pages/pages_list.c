@@ -1,5 +1,6 @@
 #include "replay/pages/pages.h"
 #include "replay/pages/pages_kit.h"
+#include "replay/site/trust.h"
 
 /*
  * A walk in the order of the index: all captures of a SURT are neighbours, so one group is held at a time. A
@@ -246,7 +247,7 @@ static void listing_done(struct listing *listing) {
 
 static void list_answer(struct replay *replay, struct http_request *request, struct bytes prefix,
                         struct bytes after) {
-    struct archive_reader *reader = archive_reader_begin(replay->archive);
+    struct archive_reader *reader = trust_reader_begin(replay, request);
     if (reader == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
         return;

@@ -9,6 +9,7 @@
 #include "replay/cdx/cdx_run.h"
 #include "replay/site/origin.h"
 #include "replay/site/partial.h"
+#include "replay/site/trust.h"
 
 /* A header is at most some KiB, and holds the URL up to eight times. */
 enum { URL_SIZE_WITH_NEIGHBOURS_MAX = 1000, URL_SIZE_WITH_LINKS_MAX = 2000, MEMENTOS_MAX = 5 };
@@ -394,7 +395,7 @@ static enum err memento_prepare(struct timemap *timemap, struct replay *replay,
     if (err != ERR_OK) {
         return err;
     }
-    timemap->reader = archive_reader_begin(replay->archive);
+    timemap->reader = trust_reader_begin(replay, request);
     if (timemap->reader == NULL) {
         return ERR_MEMORY;
     }

@@ -5,6 +5,7 @@
 
 #include "replay/pages/pages.h"
 #include "replay/site/sheet.h"
+#include "replay/site/trust.h"
 #include "replay/wayback/memento.h"
 #include "replay/wayback/wayback_state.h"
 #include "warc/request_key.h"
@@ -214,6 +215,14 @@ static enum err lead_to_capture(struct wayback *wayback) {
     return err;
 }
 
+void wayback_put_prefix(const struct wayback *wayback, bool has_key, char out[WAYBACK_PREFIX_SIZE_MAX]) {
+    const char *word = trust_word(wayback->trust);
+    bool is_plain = !has_key && word == NULL;
+    snprintf(out, WAYBACK_PREFIX_SIZE_MAX, "%s%s%s%s%s%s", plain_prefix, is_plain ? "" : "~",
+             has_key ? wayback->replay->frame_key : "", has_key && word != NULL ? "-" : "",
+             word != NULL ? word : "", is_plain ? "" : "/");
+}
+
 /* The time that was asked for, as it was, with its id. */
 static void wayback_put_asked(const struct wayback_path *path, char out[STAMP_SIZE]) {
     if (path->id != 0) {
@@ -234,13 +243,14 @@ static bool lead_to_frame(struct wayback *wayback) {
     wayback_put_asked(path, digits);
     bool is_bare_page = wayback_is_page(path) && path->modifier.size > 0;
     if (wayback->is_top && (path->key.size > 0 || is_bare_page)) {
-        wayback_redirect(wayback, plain_prefix, digits, is_bare_page ? bytes_of(NULL, 0) : path->modifier,
-                         url);
+        char prefix[WAYBACK_PREFIX_SIZE_MAX];
+        wayback_put_prefix(wayback, false, prefix);
+        wayback_redirect(wayback, prefix, digits, is_bare_page ? bytes_of(NULL, 0) : path->modifier, url);
         return true;
     }
     if (!wayback->is_ours && wayback_is_own_frame(wayback->request)) {
         char prefix[WAYBACK_PREFIX_SIZE_MAX];
-        snprintf(prefix, sizeof prefix, "%s~%s/", plain_prefix, wayback->replay->frame_key);
+        wayback_put_prefix(wayback, true, prefix);
         wayback_redirect(wayback, prefix, digits, path->modifier, url);
         return true;
     }
@@ -465,9 +475,9 @@ static void wayback_dispatch(struct wayback *wayback) {
         wayback_refuse(wayback, STATUS_BAD_REQUEST, "bad request", err_text(err));
         return;
     }
+    wayback->trust = trust_take_suffix(&path->key);
     wayback->is_ours = wayback_is_key(wayback->replay, path->key);
-    snprintf(wayback->prefix, sizeof wayback->prefix, "%s%s%s%s", plain_prefix, wayback->is_ours ? "~" : "",
-             wayback->is_ours ? wayback->replay->frame_key : "", wayback->is_ours ? "/" : "");
+    wayback_put_prefix(wayback, wayback->is_ours, wayback->prefix);
     wayback_add_sharing(wayback->request, wayback->is_ours);
     switch (path->kind) {
     case WAYBACK_CALENDAR:
@@ -501,7 +511,7 @@ static void wayback_end(struct wayback *wayback) {
 
 static void wayback_begin(struct http_request *request) {
     struct replay *replay = http_request_context(request);
-    struct archive_reader *reader = archive_reader_begin(replay->archive);
+    struct archive_reader *reader = trust_reader_begin(replay, request);
     struct wayback_kit *kit = reader != NULL ? kit_of(replay->archive, reader) : NULL;
     if (kit == NULL) {
         archive_reader_end(reader);

@@ -5,8 +5,6 @@
 #include "replay/site/sheet.h"
 #include "replay/wayback/memento.h"
 #include "replay/wayback/wayback_state.h"
-#include "store/document/attested.h"
-#include "store/volume/volume_record.h"
 #include "warc/request_key.h"
 
 enum { POLICY_SIZE_MAX = 2048 };
@@ -17,8 +15,12 @@ static void put_capture_link(struct sheet *sheet, const struct wayback *wayback,
         sheet_format(sheet, "<a id=%s aria-disabled=true>%s</a>\n", id, words);
         return;
     }
-    sheet_format(sheet, "<a id=%s href=\"", id);
-    sheet_replay_url(sheet, stamp_of_time(near->time_us), "", near->url);
+    char prefix[WAYBACK_PREFIX_SIZE_MAX];
+    char stamp[STAMP_SIZE];
+    wayback_put_prefix(wayback, false, prefix);
+    sheet_format(sheet, "<a id=%s href=\"%s%s/", id, prefix,
+                 stamp_format(stamp_of_time(near->time_us), stamp));
+    sheet_url(sheet, near->url);
     sheet_format(sheet, "\">%s</a>\n", words);
 }
 
@@ -69,24 +71,49 @@ static void frame_put_head(struct sheet *sheet, const struct wayback *wayback) {
     put_asset(sheet, "<script src=\"", "frame.js", "\" defer></script>\n");
 }
 
-/* If it was another node that took it from a file, wherever its copy lies: which. */
-static void frame_put_importer(struct sheet *sheet, const struct wayback *wayback) {
-    struct bytes imported = fields_get(&wayback->record.header->fields, BYTES(VOLUME_IMPORTED_FIELD));
-    struct attested attested;
-    if (attested_read(imported, &attested) &&
-        !bytes_equal(attested.key, bytes_of_string(wayback->replay->node_key))) {
+/* Whose word it is that the page was so: a file's that somebody imported, a stranger's, or nobody's. */
+static void frame_put_origin(struct sheet *sheet, const struct wayback *wayback) {
+    struct archive *archive = wayback->replay->archive;
+    struct archive_origin origin;
+    archive_origin_read(archive, &wayback->record.header->fields, wayback->capture.time_us, &origin);
+    if (origin.imported_by.size > 0 && origin.provenance != PROVENANCE_FETCHED) {
+        bool is_own = bytes_equal(origin.imported_by, bytes_of_string(wayback->replay->node_key));
         sheet_html(sheet, " <span id=importer>imported by ");
-        sheet_text(sheet, attested.key);
-        sheet_html(sheet, attested.later > 0 ? ", not checked</span>" : "</span>");
+        sheet_text(sheet, is_own ? BYTES("this node") : origin.imported_by);
+        sheet_html(sheet, origin.is_later ? ", not checked</span>" : "</span>");
+    } else if (origin.provenance == PROVENANCE_UNKNOWN && archive_knows_members(archive)) {
+        sheet_html(sheet, " <span id=importer>origin unknown</span>");
     }
+    if (origin.is_stranger) {
+        sheet_html(sheet, " <strong id=stranger>signed by ");
+        sheet_text(sheet, origin.fetched_by);
+        sheet_html(sheet, ", not known as a member then</strong>");
+    }
+}
+
+/* The nodes that fetched it in this visit: did they get the same? */
+static void frame_put_witnesses(struct sheet *sheet, const struct wayback *wayback) {
+    struct archive_witnesses witnesses;
+    char stamp[STAMP_SIZE];
+    archive_witnesses_find(wayback->reader, NULL, &wayback->capture, &witnesses);
+    if (witnesses.count < 2) {
+        return;
+    }
+    bool is_disputed = witnesses.agree_count < witnesses.count;
+    sheet_format(sheet, " <a id=witnesses%s href=\"/details/%s/", is_disputed ? " class=disputed" : "",
+                 stamp_format(stamp_of(&wayback->capture), stamp));
+    sheet_url(sheet, wayback->capture.url);
+    sheet_format(sheet, "\">%zu of %zu witnesses agree</a>", witnesses.agree_count, witnesses.count);
 }
 
 static void put_banner(struct sheet *sheet, const struct wayback *wayback,
                        const struct archive_neighbours *near) {
     sheet_html(sheet, "<header id=banner data-url=\"");
     sheet_text(sheet, url_href(&wayback->kit->url)); /* as web/replay.js is told: the two are compared */
-    sheet_format(sheet, "\" data-time=\"%s\" data-prefix=\"/web/~%s/\">\n<a id=home href=\"/\">",
-                 wayback->stamp, wayback->replay->frame_key);
+    char prefix[WAYBACK_PREFIX_SIZE_MAX];
+    wayback_put_prefix(wayback, true, prefix);
+    sheet_format(sheet, "\" data-time=\"%s\" data-prefix=\"%s\">\n<a id=home href=\"/\">", wayback->stamp,
+                 prefix);
     sheet_string(sheet, wayback->replay->title);
     sheet_html(sheet, "</a>\n<p id=shown><span id=url>");
     sheet_text(sheet, wayback->capture.url);
@@ -113,7 +140,8 @@ static void put_banner(struct sheet *sheet, const struct wayback *wayback,
         sheet_text(sheet, bytes_slice(origin, 0, bytes_find_byte(origin, '@')));
         sheet_html(sheet, "</span>");
     }
-    frame_put_importer(sheet, wayback);
+    frame_put_origin(sheet, wayback);
+    frame_put_witnesses(sheet, wayback);
     sheet_html(sheet, "</p>\n");
     frame_put_links(sheet, wayback, near);
     sheet_html(sheet, "<div id=parts></div>\n<p id=notice role=status></p>\n</header>\n");
@@ -122,7 +150,9 @@ static void put_banner(struct sheet *sheet, const struct wayback *wayback,
 static void put_frame(struct sheet *sheet, const struct wayback *wayback) {
     sheet_html(sheet, "<iframe id=replay title=\"The archived page ");
     sheet_text(sheet, wayback->capture.url);
-    sheet_format(sheet, "\" src=\"/web/~%s/%smp_/", wayback->replay->frame_key, wayback->address);
+    char prefix[WAYBACK_PREFIX_SIZE_MAX];
+    wayback_put_prefix(wayback, true, prefix);
+    sheet_format(sheet, "\" src=\"%s%smp_/", prefix, wayback->address);
     sheet_url(sheet, wayback->capture.url);
     sheet_html(sheet, "\"></iframe>\n");
 }

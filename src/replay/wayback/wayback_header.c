@@ -4,7 +4,6 @@
 #include "replay/site/assets.h"
 #include "replay/wayback/memento.h"
 #include "replay/wayback/wayback_state.h"
-#include "store/document/attested.h"
 #include "store/volume/volume_record.h"
 #include "warc/request_key.h"
 #include "web/html/refresh.h"
@@ -135,15 +134,20 @@ static void add_source(struct wayback *wayback) {
     http_add_header(wayback->request, "X-Mnemon-Source", text);
 }
 
-/* The node that took it from a file, if its signature is one that can be checked. */
-static void add_importer(struct wayback *wayback) {
-    const struct fields *fields = &wayback->record.header->fields;
-    struct bytes imported = fields_get(fields, BYTES(VOLUME_IMPORTED_FIELD));
-    struct attested attested;
+/* Who says so: the node that fetched it, if it was a member then, else the one that took it from a file. */
+static void add_origin(struct wayback *wayback) {
+    struct archive_origin origin;
     char text[SOURCE_SIZE_MAX];
-    if (attested_read(imported, &attested) && attested.later == 0) {
-        wayback_clean(attested.key, text, sizeof text);
-        http_add_header(wayback->request, "X-Mnemon-Imported-By", text);
+    archive_origin_read(wayback->replay->archive, &wayback->record.header->fields, wayback->capture.time_us,
+                        &origin);
+    http_add_header(wayback->request, "X-Mnemon-Provenance", provenance_name(origin.provenance));
+    if (origin.provenance == PROVENANCE_FETCHED) {
+        http_add_header(wayback->request, "X-Mnemon-Fetched-By",
+                        wayback_clean(origin.fetched_by, text, sizeof text));
+    }
+    if (origin.imported_by.size > 0 && !origin.is_later) {
+        http_add_header(wayback->request, "X-Mnemon-Imported-By",
+                        wayback_clean(origin.imported_by, text, sizeof text));
     }
 }
 
@@ -160,7 +164,7 @@ enum err wayback_add_headers(struct wayback *wayback) {
     memento_add_datetime(wayback->request, wayback->capture.time_us);
     wayback_add_url(wayback);
     add_source(wayback);
-    add_importer(wayback);
+    add_origin(wayback);
     partial_add_header(wayback->request, archive_reader_absent(wayback->reader));
     add_original_fields(wayback);
     add_content_location(wayback);

@@ -44,8 +44,9 @@ struct wayback {
     struct archive_reader *reader;
     struct wayback_kit *kit;
     const struct wayback_path *path;
-    bool is_ours; /* a page of ours asks: it knows the secret */
-    bool is_top;  /* a browser's page of its own */
+    bool is_ours;             /* a page of ours asks: it knows the secret */
+    bool is_top;              /* a browser's page of its own */
+    enum archive_trust trust; /* as the path has it */
     char prefix[WAYBACK_PREFIX_SIZE_MAX];
     struct capture capture;
     char stamp[UTC_DIGITS_SIZE];  /* the capture's time */
@@ -89,6 +90,9 @@ struct wayback_kit {
 /* Lead to another capture, or to the same under another prefix or modifier. */
 void wayback_redirect(struct wayback *wayback, const char *prefix, const char *stamp, struct bytes modifier,
                       struct bytes url);
+
+/* "/web/", with the trust that was asked for, and with the secret: "/web/~KEY-members/". */
+void wayback_put_prefix(const struct wayback *wayback, bool has_key, char out[WAYBACK_PREFIX_SIZE_MAX]);
 
 /* This is the capture that is served. */
 void wayback_choose(struct wayback *wayback, const struct capture *capture);
