@@ -436,6 +436,22 @@ bool decrees_are_in_force(struct decrees *decrees, const uint8_t id[DECREE_ID_SI
     return is_in_force;
 }
 
+enum import_rule decrees_import_rule(struct decrees *decrees) {
+    enum import_rule rule = IMPORT_RULE_NONE;
+    pthread_mutex_lock(&decrees->lock);
+    for (size_t i = 0; i < decrees->count; i++) {
+        const struct decrees_entry *entry = &decrees->entries[i];
+        bool is_it = entry->counts && entry->decree.kind == DECREE_IMPORTS &&
+                     bytes_equal(entry->decree.name, BYTES(IMPORT_RULE_NAME));
+        enum import_rule read;
+        if (is_it && import_rule_read(entry->decree.text, &read, NULL) == ERR_OK) {
+            rule = read;
+        }
+    }
+    pthread_mutex_unlock(&decrees->lock);
+    return rule;
+}
+
 /* ---- for people ---- */
 
 /* The key of whoever decreed it; of stewards the word. */

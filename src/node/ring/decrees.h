@@ -27,6 +27,7 @@
 #include "node/versions/dialects.h"
 #include "protocol/ring/decree.h"
 #include "protocol/ring/decree_room.h"
+#include "protocol/ring/import_rule.h"
 #include "replay/admin/ring_view.h"
 
 enum {
@@ -86,6 +87,9 @@ void decrees_look_again(struct decrees *decrees);
 /* Is this version of it, or a later one, in force here? If not, the reason is in *detail if it is known. */
 bool decrees_are_in_force(struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE], uint64_t version,
                           struct err_detail *detail);
+
+/* Who may import into the ring, by the decree that counts (protocol/ring/import_rule.h). */
+enum import_rule decrees_import_rule(struct decrees *decrees);
 
 /* ---- passing on ---- */
 

@@ -68,7 +68,7 @@ static bool decrees_is_for(const struct decrees *decrees, const struct peer *pee
     if (dialects != NULL && is_signed && !dialects_has(dialects, peer, DIALECT_STEWARDS)) {
         return false;
     }
-    bool is_new = kind == DECREE_DELETION || decree_kind_is_later(kind);
+    bool is_new = kind == DECREE_DELETION || kind == DECREE_IMPORTS || decree_kind_is_later(kind);
     enum dialect_feature feature = kind == DECREE_DELETION ? DIALECT_DELETIONS : DIALECT_KEEPS_LATER;
     return dialects == NULL || !is_new || dialects_has(dialects, peer, feature);
 }

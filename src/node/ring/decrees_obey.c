@@ -339,9 +339,11 @@ static void obey_order(struct decrees *decrees, struct order *order, bool *ret_i
     char sentence[SENTENCE_SIZE_MAX];
     struct err_detail detail = {.err = ERR_OK};
     const char *directory = decrees->config.directory;
+    enum import_rule rule; /* decrees_import_rule() looks at it when it is asked for */
     order->err = order->kind == DECREE_JOB        ? obey_job(directory, order, ret_is_changed, &detail)
                  : order->kind == DECREE_RULES    ? obey_rules(directory, order, ret_is_changed, &detail)
                  : order->kind == DECREE_DELETION ? obey_deletion(decrees, order, &detail)
+                 : order->kind == DECREE_IMPORTS  ? import_rule_read(buf_bytes(&order->text), &rule, &detail)
                                                   : obey_nothing(&detail);
     if (order->err != ERR_OK) {
         snprintf(order->why_not, sizeof order->why_not, "%s", err_detail_text(&detail, order->err));

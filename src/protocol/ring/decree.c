@@ -24,6 +24,7 @@ const char *decree_kind_name(enum decree_kind kind) {
     return kind == DECREE_JOB        ? "job"
            : kind == DECREE_RULES    ? "rules"
            : kind == DECREE_DELETION ? "deletion"
+           : kind == DECREE_IMPORTS  ? "imports"
                                      : "unknown";
 }
 
@@ -250,6 +251,23 @@ static enum err decree_counts_signed(const struct decree *decree, const struct c
     return is_signed ? ERR_OK : err_set(detail, ERR_PERMISSION, "not enough stewards have signed it");
 }
 
+/* Whose decrees of a kind count, if not those of members. */
+static const char *decree_author_text(enum decree_kind kind, bool has_stewards) {
+    switch (kind) {
+    case DECREE_DELETION:
+        return has_stewards ? "only the stewards together delete captures"
+                            : "only the founder deletes captures";
+    case DECREE_IMPORTS:
+        return has_stewards ? "only the stewards together say who may import"
+                            : "only the founder says who may import";
+    case DECREE_RULES:
+        return has_stewards ? "only the stewards together make rules of access"
+                            : "only the founder makes rules of access";
+    default:
+        return "only the founder's decrees are kept if this version does not know their kind";
+    }
+}
+
 enum err decree_counts(const struct decree *decree, const struct charter *charter,
                        const uint8_t ring[CHARTER_ID_SIZE], uint64_t now_s, charter_verify *verify,
                        struct err_detail *detail) {
@@ -275,15 +293,8 @@ enum err decree_counts(const struct decree *decree, const struct charter *charte
                        membership_verdict_text(verdict));
     }
     if (decree->kind != DECREE_JOB) {
-        bool has_stewards = charter_generation(charter) > 0;
         return err_set(detail, ERR_PERMISSION, "%s",
-                       decree->kind == DECREE_DELETION ? has_stewards
-                                                             ? "only the stewards together delete captures"
-                                                             : "only the founder deletes captures"
-                       : decree->kind == DECREE_RULES
-                           ? has_stewards ? "only the stewards together make rules of access"
-                                          : "only the founder makes rules of access"
-                           : "only the founder's decrees are kept if this version does not know their kind");
+                       decree_author_text(decree->kind, charter_generation(charter) > 0));
     }
     if (!charter->members_may_add_jobs) {
         return err_set(detail, ERR_PERMISSION, "only %s to this ring",

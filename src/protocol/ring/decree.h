@@ -34,6 +34,7 @@ enum decree_kind {
     DECREE_JOB = 1,      /* text: job.conf and seeds (docs/formats/decree.md) */
     DECREE_RULES = 2,    /* text: lines of .aclj (docs/formats/access.md) */
     DECREE_DELETION = 3, /* text: which captures are deleted, and why; nodes before 0.3 do not know it */
+    DECREE_IMPORTS = 10, /* text: who may import (import_rule.h); likewise */
 };
 
 /* On the wire a kind of stewards' decrees is so much higher: 4 to 6. */
@@ -41,10 +42,10 @@ enum { DECREE_STEWARDS_KIND = 3 };
 
 /* Of a later program: it is kept and passed on if it is the founder's, and has no effect here. */
 static inline bool decree_kind_is_later(enum decree_kind kind) {
-    return kind > DECREE_DELETION;
+    return kind > DECREE_DELETION && kind != DECREE_IMPORTS;
 }
 
-/* "job", "rules", "deletion", "unknown". */
+/* "job", "rules", "deletion", "imports", "unknown". */
 const char *decree_kind_name(enum decree_kind kind);
 
 /* Slices borrow from what was read. */
