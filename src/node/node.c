@@ -130,6 +130,10 @@ static enum err open_archive(struct node *node, struct err_detail *detail) {
         .scratch_directory = config->directory,
         .parsers = config->parsers,
         .parses_short = config->settings->node_parse_short,
+        .trusts_fetched_only = config->settings->archive_trust == SETTINGS_TRUST_MEMBERS,
+        .judge = ring_services_judge,
+        .admits = ring_services_admits_listed,
+        .context = node->ring_services,
     };
     node->archive = archive_new(&archive);
     if (node->archive == NULL) {

@@ -96,8 +96,9 @@ struct ring_services *ring_services_new(const struct ring_services_config *confi
                                                          .clock = config->clock,
                                                          .note = ring_services_note,
                                                          .context = ring_services});
+    ring_services->members = members_new(config->directory, config->clock);
     ring_services->group_driver = group_driver_new(&group_driver);
-    if (ring_services->decrees == NULL || ring_services->acts == NULL ||
+    if (ring_services->decrees == NULL || ring_services->acts == NULL || ring_services->members == NULL ||
         ring_services->group_driver == NULL || ring_services->deletions == NULL) {
         ring_services_free(ring_services);
         return NULL;
@@ -138,6 +139,7 @@ void ring_services_free(struct ring_services *ring_services) {
     acts_free(ring_services->acts);
     decrees_free(ring_services->decrees);
     deletions_free(ring_services->deletions);
+    members_free(ring_services->members);
     pthread_mutex_destroy(&ring_services->lock);
     free(ring_services);
 }
@@ -168,12 +170,19 @@ static void on_charter(void *shared, const struct charter *charter, const uint8_
     decrees_set_self(ring_services->decrees, transport_identity(ring_services->transport));
     decrees_set_charter(ring_services->decrees, charter, ring);
     acts_set_charter(ring_services->acts, charter, ring);
+    members_set_charter(ring_services->members, charter, ring);
     routing_set_rules(ring_services->routing, (enum position_mapping)charter->mapping, charter->witnesses);
     routing_set_scope(ring_services->routing, charter);
 }
 
+static void on_member(void *shared, const uint8_t key[PEER_KEY_SIZE], const struct membership *membership) {
+    struct ring_services *ring_services = shared;
+    members_note(ring_services->members, key, membership);
+}
+
 enum err ring_services_set_transport(struct ring_services *ring_services, struct transport *transport) {
-    struct transport_tenant tenant = {.news = on_news, .charter = on_charter, .context = ring_services};
+    struct transport_tenant tenant = {
+        .news = on_news, .charter = on_charter, .member = on_member, .context = ring_services};
     ring_services->transport = transport;
     transport_add(transport, &tenant);
     ring_services_add_links(ring_services);
@@ -301,6 +310,7 @@ static enum err prepare_ring(struct ring_services *ring_services, struct err_det
     peer_rpc_serve(ring_services->peer_rpc, PEER_RPC_ACTS, acts_answer, ring_services->acts);
     peer_rpc_serve(ring_services->peer_rpc, PEER_RPC_IN_FORCE, decrees_answer_in_force,
                    ring_services->decrees);
+    peer_rpc_serve(ring_services->peer_rpc, PEER_RPC_ROLL, members_answer, ring_services->members);
     struct host_leases_config host_leases = {
         .peer_rpc = ring_services->peer_rpc,
         .self = ring_services->self,
@@ -422,6 +432,25 @@ static void blame_giver(void *context, const struct peer *peer, const char *sent
     transport_blame(ring_services->transport, peer, sentence);
 }
 
+/* A capture that another node gives: does the ring take it? Any thread. */
+static bool services_refuses(void *context, const struct captured *captured) {
+    struct ring_services *ring_services = context;
+    struct members_claim claim = {
+        .time_us = captured->document.time_us,
+        .is_signed = captured->is_signed,
+        .signer = captured->is_signed ? roll_start(captured->signer) : 0,
+        .is_imported = captured->is_imported,
+        .importer = captured->is_imported ? roll_start(captured->importer) : 0,
+        .is_in_scope = routing_allows(ring_services->routing, captured->document.url),
+    };
+    return members_refuse(ring_services->members, &claim) != NULL;
+}
+
+static uint64_t services_verdicts(void *context) {
+    const struct ring_services *ring_services = context;
+    return members_generation(ring_services->members);
+}
+
 static bool may_offer(void *context) {
     const struct ring_services *ring_services = context;
     return ring_services->may_offer;
@@ -447,6 +476,7 @@ static enum err begin_copies(struct ring_services *ring_services, uint8_t mappin
         .seed = randombytes_random(),
         .clock = ring_services->config.clock,
         .may_offer = may_offer,
+        .verdicts = services_verdicts,
         .blame = ring_services_blame,
         .note = ring_services_note,
         .context = ring_services,
@@ -460,6 +490,7 @@ static enum err begin_copies(struct ring_services *ring_services, uint8_t mappin
         .mapping = mapping,
         .find_surt = ring_services_find_surt,
         .may_copy = may_copy,
+        .refuses = services_refuses,
         .blame = blame_giver,
         .context = ring_services,
     };
@@ -576,6 +607,11 @@ void ring_services_beat(struct ring_services *ring_services) {
     bool was_heard = ring_services->has_heard;
     acts_beat(ring_services->acts);
     decrees_beat(ring_services->decrees);
+    members_set_rule(ring_services->members, decrees_import_rule(ring_services->decrees));
+    members_beat(ring_services->members);
+    uint64_t verdicts = members_generation(ring_services->members);
+    bool is_judged_anew = verdicts != ring_services->verdicts;
+    ring_services->verdicts = verdicts;
     ring_services_beat_groups(ring_services);
     ring_services_beat_mirrors(ring_services);
     ring_services_beat_mirrored(ring_services);
@@ -588,6 +624,9 @@ void ring_services_beat(struct ring_services *ring_services) {
     if (ring_services->is_begun) {
         if (ring_services_crowd_driver(ring_services) != NULL) {
             ring_services_beat_crowd(ring_services);
+        }
+        if (is_judged_anew) {
+            copies_wake(ring_services->copies); /* what was refused may be taken now */
         }
         ring_services_look_at_jobs(ring_services);
         watch_ring(ring_services);
@@ -629,6 +668,38 @@ bool ring_services_count(void *context, uint64_t *ret_count) {
     *ret_count = 0;
     (void)copies_estimate(ring_services->copies, ret_count);
     return true;
+}
+
+enum archive_membership ring_services_judge(void *context, uint64_t voucher, int64_t time_us) {
+    const struct ring_services *ring_services = context;
+    switch (members_judge(ring_services->members, voucher, time_us)) {
+    case MEMBERS_NO_RING:
+        break;
+    case MEMBERS_MEMBER:
+        return ARCHIVE_MEMBER;
+    case MEMBERS_STRANGER:
+        return ARCHIVE_STRANGER;
+    }
+    return ARCHIVE_MEMBERSHIP_UNKNOWN;
+}
+
+/* A node of an earlier release does not say who vouches: whoever opens the capture will see. */
+bool ring_services_admits_listed(void *context, const struct capture *capture) {
+    struct ring_services *ring_services = context;
+    if (!capture_has_voucher(capture)) {
+        return true;
+    }
+    bool is_signed = (capture->flags & CAPTURE_SIGNED) != 0;
+    struct members_claim claim = {
+        .time_us = capture->time_us,
+        .is_signed = is_signed,
+        .signer = capture->voucher,
+        .is_imported = (capture->flags & CAPTURE_IMPORTED) != 0,
+        .importer = capture->voucher,
+        .is_importer_hidden = is_signed, /* of one that has both words the list names the signer only */
+        .is_in_scope = routing_allows(ring_services->routing, capture->url),
+    };
+    return members_refuse(ring_services->members, &claim) == NULL;
 }
 
 /* Readers are led to the node that is responsible if its operator wants that (ring.redirect). */

@@ -27,6 +27,7 @@
 #include "node/ring/holders.h"
 #include "node/rpc/peer_rpc.h"
 #include "node/settings.h"
+#include "replay/archive/archive.h"
 #include "store/instance/instance.h"
 
 struct crowd_parts;
@@ -128,5 +129,12 @@ void ring_services_view(struct ring_services *ring_services, struct arena *arena
 struct sheet;
 void ring_services_show_crowd(struct ring_services *ring_services, struct arena *arena, struct sheet *sheet);
 void ring_services_show_mirrors(struct ring_services *ring_services, struct sheet *sheet);
+
+/*
+ * For archive_config: whose signature counts, and which captures that other nodes list the ring takes. Any
+ * thread.
+ */
+enum archive_membership ring_services_judge(void *context, uint64_t voucher, int64_t time_us);
+bool ring_services_admits_listed(void *context, const struct capture *capture);
 
 #endif

@@ -141,6 +141,41 @@ static void gossip_confirm(struct ring_services *ring_services) {
     }
 }
 
+static void on_roll(void *context, enum err err, struct bytes answer) {
+    struct gossip *gossip = context;
+    if (err == ERR_OK && members_take_answer(gossip->ring_services->members, answer, NULL) != ERR_OK) {
+        transport_blame(gossip->ring_services->transport, &gossip->peer, "gives memberships that are none");
+    }
+    buf_done(&gossip->question);
+    free(gossip);
+}
+
+static void ask_for_roll(void *context) {
+    struct gossip *gossip = context;
+    enum err err = peer_rpc_call(gossip->ring_services->peer_rpc, &gossip->peer, PEER_RPC_ROLL,
+                                 buf_bytes(&gossip->question), ASK_MS, on_roll, gossip);
+    if (err != ERR_OK) {
+        on_roll(gossip, err, bytes_of(NULL, 0));
+    }
+}
+
+/* The memberships of keys that have signed something, and that this node has not seen. */
+static void gossip_roll(struct ring_services *ring_services, const struct peer *peer) {
+    struct dialects *dialects = ring_services->config.dialects;
+    bool may_ask = dialects == NULL || dialects_has(dialects, peer, DIALECT_PROVENANCE);
+    struct gossip *talk = may_ask ? gossip_new(ring_services) : NULL;
+    if (talk == NULL) {
+        return;
+    }
+    talk->peer = *peer;
+    if (!members_next_question(ring_services->members, &talk->question)) {
+        buf_done(&talk->question);
+        free(talk);
+    } else if (peer_rpc_post(ring_services->peer_rpc, ask_for_roll, talk) != ERR_OK) {
+        on_roll(talk, ERR_CANCELLED, bytes_of(NULL, 0));
+    }
+}
+
 void ring_services_beat_decrees(struct ring_services *ring_services) {
     struct peer *peers = malloc(HOLDERS_ALL_MAX * sizeof *peers);
     size_t count = peers != NULL ? holders_all(ring_services->holders, peers, HOLDERS_ALL_MAX) : 0;
@@ -149,6 +184,7 @@ void ring_services_beat_decrees(struct ring_services *ring_services) {
     size_t index = count > 0 ? randombytes_uniform((uint32_t)count) : 0;
     if (count > 0 && memcmp(peers[index].key, self, PEER_KEY_SIZE) != 0) {
         gossip_ask(ring_services, &peers[index]);
+        gossip_roll(ring_services, &peers[index]);
     }
     for (size_t i = 0; i < ACTS_ASKED && count > 0; i++) {
         gossip_ask_for_acts(ring_services, &peers[randombytes_uniform((uint32_t)count)]);
@@ -170,7 +206,13 @@ void ring_services_look_at_absence(struct ring_services *ring_services) {
     struct stat stat_;
     heard_path(ring_services, path);
     int64_t now_s = clock_wall_us(ring_services->config.clock) / 1000000;
-    bool was_away = stat(path, &stat_) == 0 && now_s > stat_.st_mtim.tv_sec + AWAY_S;
+    bool has_ever_heard = stat(path, &stat_) == 0;
+    bool was_away = has_ever_heard && now_s > stat_.st_mtim.tv_sec + AWAY_S;
+    const uint8_t *self = transport_identity(ring_services->transport)->key;
+    pthread_mutex_lock(&ring_services->lock);
+    bool is_founder = memcmp(ring_services->charter.founder, self, PEER_KEY_SIZE) == 0;
+    pthread_mutex_unlock(&ring_services->lock);
+    members_await_rule(ring_services->members, !has_ever_heard && !is_founder);
     ring_services->may_offer = !was_away;
     if (was_away) {
         ring_services_note(ring_services,
@@ -195,6 +237,8 @@ static void heard_write(struct ring_services *ring_services) {
 void ring_services_beat_absence(struct ring_services *ring_services, bool was_heard) {
     if (was_heard) {
         heard_write(ring_services);
+        members_set_rule(ring_services->members, decrees_import_rule(ring_services->decrees));
+        members_await_rule(ring_services->members, false);
         ring_services->has_heard = false; /* until the next answer */
     }
     if (ring_services->may_offer) {

@@ -25,6 +25,7 @@
 #include "node/reading/ring_reader.h"
 #include "node/ring/acts.h"
 #include "node/ring/deletions.h"
+#include "node/ring/members.h"
 #include "node/ring/reports.h"
 #include "node/ring/routing.h"
 #include "node/ring/sites.h"
@@ -50,6 +51,7 @@ struct ring_services {
     struct decrees *decrees;
     struct acts *acts;
     struct deletions *deletions;
+    struct members *members;
     _Atomic bool has_heard; /* a node has said which decrees there are */
     _Atomic bool may_offer; /* what is deleted is known: copies may be offered */
     struct peer self;
@@ -101,6 +103,7 @@ struct ring_services {
     uint64_t generation;      /* of the holders, when the crawl last looked through its URLs */
     unsigned settling_count;  /* beats since the ring last changed */
     uint64_t seen_generation; /* of the last beat */
+    uint64_t verdicts;        /* of members.h, at the last beat */
 
     pthread_mutex_t lock;
     bool has_charter;                                    /* lock */

@@ -14,6 +14,7 @@ static const char *const settings_parts[] = {"full", "query-only", "tunnel", "mu
 static const char *const settings_offers[] = {"read", "kept", NULL};
 static const char *const settings_confines[] = {"no", "yes", "strict", NULL};
 static const char *const settings_protocols[] = {"1-2", "1", "2", NULL};
+static const char *const settings_trusts[] = {"any", "members", NULL};
 const char *const settings_keeps[] = {"arc", "everything", "own", NULL};
 
 /* Name, type, field, default, bounds or choices; docs/formats/config.md says what each means. */
@@ -84,6 +85,7 @@ static const struct config_key settings_keys[] = {
     SETTING("node.parsers", NUMBER, node_parsers, "32", .max = SETTINGS_PARSERS_MAX),
     SETTING("node.parse_short", SWITCH, node_parse_short, "yes"),
     SETTING("archive.title", TEXT, archive_title, "mnemon"),
+    SETTING("archive.trust", CHOICE, archive_trust, "any", .choices = settings_trusts),
     SETTING("store.cache", SIZE, store_cache, "512 MiB", .min = UINT64_C(1) << 20, .max = UINT64_C(1) << 40),
     SETTING("search.enabled", SWITCH, search_enabled, "yes"),
     SETTING("crawl.user_agent", TEXT, crawl_user_agent, NULL),

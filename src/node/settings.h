@@ -11,6 +11,7 @@ enum settings_offers { SETTINGS_OFFERS_READ, SETTINGS_OFFERS_KEPT };
 enum settings_protocol { SETTINGS_PROTOCOL_ALL, SETTINGS_PROTOCOL_FIRST, SETTINGS_PROTOCOL_HELLO };
 enum settings_confine { SETTINGS_CONFINE_NO, SETTINGS_CONFINE_YES, SETTINGS_CONFINE_STRICT };
 enum { SETTINGS_PARSERS_MAX = 32 };
+enum settings_trust { SETTINGS_TRUST_ANY, SETTINGS_TRUST_MEMBERS, SETTINGS_TRUSTS_COUNT };
 enum settings_keep { SETTINGS_KEEP_ARC, SETTINGS_KEEP_EVERYTHING, SETTINGS_KEEP_OWN, SETTINGS_KEEPS_COUNT };
 
 struct settings {
@@ -63,6 +64,7 @@ struct settings {
     uint64_t node_parsers; /* of each group: parse/parsers.h; 0: none */
     bool node_parse_short; /* short documents that readers wait for are parsed there, too */
     struct bytes archive_title;
+    uint32_t archive_trust; /* enum settings_trust */
     uint64_t store_cache;
     bool search_enabled;
     struct bytes crawl_user_agent;

@@ -23,6 +23,7 @@
 #include "store/document/document.h"
 #include "store/instance/instance.h"
 
+struct captured;
 struct captures;
 struct captures_session; /* of one thread */
 
@@ -41,6 +42,11 @@ struct captures_config {
     /* The node asks for a copy: its question has no SURT, as those of readers have. May it have it now? If
      * not, it is told that we are busy. On the thread of peer_rpc. NULL: yes. */
     bool (*may_copy)(void *context, const struct peer *peer);
+    /*
+     * Does the ring not take this capture (node/ring/members.h)? It then counts as a deleted one: nobody is
+     * blamed, and it is not asked for again. Any thread. NULL: it takes all.
+     */
+    bool (*refuses)(void *context, const struct captured *captured);
     /* What the node gave is not what it promised; any thread. */
     void (*blame)(void *context, const struct peer *peer, const char *sentence);
     void *context;

@@ -294,8 +294,10 @@ static enum err take_first(struct captures_fetching *fetching, const struct capt
 
 bool captures_is_deleted(const struct captures_session *session, const struct captured *captured) {
     struct instance *instance = session->captures->config.instance;
-    return instance != NULL &&
-           instance_is_deleted(instance, captured->surt, captured->key_url, captured->document.time_us);
+    const struct captures_config *config = &session->captures->config;
+    bool is_refused = config->refuses != NULL && config->refuses(config->context, captured);
+    return is_refused || (instance != NULL && instance_is_deleted(instance, captured->surt, captured->key_url,
+                                                                  captured->document.time_us));
 }
 
 /*

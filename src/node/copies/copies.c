@@ -233,7 +233,9 @@ static bool disk_is_full(void *context) {
 
 static uint64_t disk_deletions(void *context) {
     const struct copies *copies = context;
-    return instance_deletions_generation(copies->config.instance);
+    const struct copies_config *config = &copies->config;
+    uint64_t verdicts = config->verdicts != NULL ? config->verdicts(config->context) : 0;
+    return instance_deletions_generation(config->instance) + verdicts;
 }
 
 static bool line_is_busy(void *context, const struct peer *peer) {

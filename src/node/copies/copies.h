@@ -50,6 +50,9 @@ struct copies_config {
     uint64_t seed;                  /* of jitter */
     const struct clock *clock;      /* (clock_system) */
     bool (*may_offer)(void *context); /* (yes) may others be told what is here? Its thread; asked often */
+    /* (0) Counts up when captures that were refused (captures_config.refuses) may be taken now. Its thread.
+     */
+    uint64_t (*verdicts)(void *context);
     void (*blame)(void *context, const struct peer *peer, const char *sentence); /* any thread; (nobody) */
     void (*note)(void *context, const char *sentence); /* for the log; any thread; (nobody) */
     void *context;

@@ -73,6 +73,7 @@ enum peer_rpc_service {
     PEER_RPC_CAPTURES,    /* copies: many captures by their keys, as many as fit into an answer */
     PEER_RPC_HELLO,       /* what the two nodes speak (protocol/ring/dialect.h): answered here, asked first */
     PEER_RPC_SEARCH = 19, /* full text: what this node finds (protocol/search/search_code.h) */
+    PEER_RPC_ROLL = 20,   /* the memberships of these keys (protocol/ring/roll.h) */
     PEER_RPC_ACTS = 21,   /* stewards: which acts and charter the asker has; answer: what it lacks */
     PEER_RPC_REPORTS = 22, /* what nodes say of themselves (node/ring/reports.h) */
     PEER_RPC_SERVICES_COUNT,

@@ -471,6 +471,9 @@ static void on_hello(struct gate *gate, const struct peer *from, const struct gr
             return;
         }
         admit(gate, from->key, &membership);
+        if (gate->config.admitted != NULL) {
+            gate->config.admitted(gate->config.context, from->key, &membership);
+        }
     }
     if (greeting->wants_answer) {
         send_hello(gate, from, false);

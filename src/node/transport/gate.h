@@ -38,6 +38,8 @@ struct gate_config {
      * NULL: it can. */
     bool (*reads_stewards)(void *context, const struct peer *peer);
     bool (*is_known)(void *context, const struct peer *peer);
+    /* A node has shown a membership that is good. NULL: nobody wants to know. */
+    void (*admitted)(void *context, const uint8_t key[PEER_KEY_SIZE], const struct membership *membership);
     /* A node spoke: its address now has a key. */
     void (*met)(void *context, const struct peer *peer);
     /* May something be said to this node, in a version that both speak? NULL: always. */

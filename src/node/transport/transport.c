@@ -38,6 +38,17 @@ void transport_share_charter(struct transport *transport) {
             tenant->charter(tenant->context, charter, transport->id);
         }
     }
+    transport_share_membership(transport, transport->identity.key, &transport->membership);
+}
+
+void transport_share_membership(struct transport *transport, const uint8_t key[PEER_KEY_SIZE],
+                                const struct membership *membership) {
+    for (size_t i = 0; i < transport->tenants_count && membership->is_there; i++) {
+        const struct transport_tenant *tenant = &transport->tenants[i];
+        if (tenant->member != NULL) {
+            tenant->member(tenant->context, key, membership);
+        }
+    }
 }
 
 void transport_share_admitted(struct transport *transport, const struct peer *peer) {
@@ -466,6 +477,7 @@ static enum err open_gate(struct transport *transport) {
         .keeps_later = transport_keeps_later,
         .reads_stewards = transport_reads_stewards,
         .is_known = transport_is_known,
+        .admitted = transport_on_admitted,
         .met = transport_on_met,
         .speaks = transport_speaks,
         .complain = transport_on_complaint,

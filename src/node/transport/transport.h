@@ -30,6 +30,7 @@
 struct datagram_message;
 struct dialects;
 struct identity;
+struct membership;
 struct transport;
 
 enum { TRANSPORT_PORT = 7070, TRANSPORT_VNODES_MAX = RING_LIST_MAX + 1, TRANSPORT_QUESTIONS_MAX = 512 };
@@ -65,6 +66,8 @@ struct transport_tenant {
     void (*wake)(void *context);                          /* the time of transport_wake_at() has come */
     void (*news)(void *context, const struct ring *ring); /* a few times a second, while we are a member */
     void (*charter)(void *context, const struct charter *charter, const uint8_t ring[RING_CHARTER_SIZE]);
+    /* This key has shown a membership that is good; after the charter. */
+    void (*member)(void *context, const uint8_t key[PEER_KEY_SIZE], const struct membership *membership);
     void *context;
 };
 

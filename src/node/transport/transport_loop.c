@@ -406,6 +406,11 @@ static void note_contact(struct transport *transport, const struct peer *peer) {
     }
 }
 
+void transport_on_admitted(void *context, const uint8_t key[PEER_KEY_SIZE],
+                           const struct membership *membership) {
+    transport_share_membership(context, key, membership);
+}
+
 void transport_on_met(void *context, const struct peer *peer) {
     note_contact(context, peer);
 }
@@ -434,6 +439,7 @@ static void use_token(struct transport *transport) {
         identity_done(&bearer);
     }
     gate_set_membership(transport->gate, membership);
+    transport_share_membership(transport, transport->identity.key, membership);
     pthread_mutex_lock(&transport->lock);
     transport->has_membership_to_write = true;
     pthread_mutex_unlock(&transport->lock);

@@ -213,6 +213,8 @@ void transport_on_learned_later(void *context, uint32_t version, struct bytes en
 bool transport_keeps_later(void *context, const struct peer *peer);
 bool transport_reads_stewards(void *context, const struct peer *peer);
 bool transport_is_known(void *context, const struct peer *peer);
+void transport_on_admitted(void *context, const uint8_t key[PEER_KEY_SIZE],
+                           const struct membership *membership);
 void transport_on_met(void *context, const struct peer *peer);
 void transport_on_complaint(void *context, const char *sentence);
 void transport_complain(struct transport *transport, const char *format, ...)
@@ -230,6 +232,10 @@ void transport_ask_cancel(struct transport *transport);
 
 /* transport.c, on the loop. */
 void transport_share_charter(struct transport *transport);
+
+/* Tenants are told of a membership that was found good, also of our own. */
+void transport_share_membership(struct transport *transport, const uint8_t key[PEER_KEY_SIZE],
+                                const struct membership *membership);
 void transport_share_admitted(struct transport *transport, const struct peer *peer);
 
 /* transport_loop.c: without the port, once a second: it sends what is not this. */
