@@ -14,6 +14,7 @@ enum {
     STATE_US = 3 * 1000 * 1000,
     NOTE_SIZE_MAX = 512,
     SUMMARY_SIZE_MAX = 1 << 20,
+    PATH_SIZE_MAX = 4096 + 16,
 };
 
 /* One run of the command. */
@@ -23,6 +24,8 @@ struct run {
     const struct logins *logins;
     struct campaign *campaign;
     struct crawler *crawler;
+    struct identity identity; /* of the node, in a ring: others take what it has signed for fetched */
+    bool has_identity;
     struct progress progress;
     uint64_t started_us;
     struct loop loop;
@@ -223,6 +226,13 @@ static int judge(const struct run *run) {
     return CLI_DONE;
 }
 
+/* Without one what is archived is unsigned, as outside of a ring: nobody vouches for it then. */
+static void load_identity(struct run *run, const char *directory) {
+    char path[PATH_SIZE_MAX];
+    snprintf(path, sizeof path, "%s/ring/charter", directory);
+    run->has_identity = access(path, F_OK) == 0 && identity_load(&run->identity, directory, NULL) == ERR_OK;
+}
+
 static enum err open_crawler(struct run *run, struct data *data, const char *scratch_directory,
                              const char *const *headers, struct err_detail *detail) {
     const struct archive_options *options = run->options;
@@ -234,6 +244,7 @@ static enum err open_crawler(struct run *run, struct data *data, const char *scr
         .transfers_max = (size_t)options->connections,
         .ended = on_ended,
         .context = run,
+        .identity = run->has_identity ? &run->identity : NULL,
         .fetch =
             {
                 .scratch_directory = scratch_directory,
@@ -283,6 +294,7 @@ int archive_run(struct cli *cli, const struct archive_options *options, const st
     int status = CLI_DONE;
     fetch_raise_descriptors_limit();
     signal(SIGPIPE, SIG_IGN);
+    load_identity(&run, data->directory);
     enum err err = loop_init(&run.loop, 0);
     bool has_loop = err == ERR_OK;
     err = has_loop ? open_crawler(&run, data, data->directory, headers, &detail) : err;
@@ -304,6 +316,9 @@ int archive_run(struct cli *cli, const struct archive_options *options, const st
     }
     if (has_loop) {
         loop_stop(&run.loop, NULL, NULL);
+    }
+    if (run.has_identity) {
+        identity_done(&run.identity);
     }
     if (err == ERR_BUSY) {
         return cli_fail(cli, "this job is running in another process: %s", campaign->name);

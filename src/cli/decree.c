@@ -1,5 +1,6 @@
 #include "cli/decree.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -347,4 +348,34 @@ int decree_delete(struct cli *cli, const struct data *data, const struct decree_
     buf_done(&said);
     buf_done(&text);
     return status;
+}
+
+/* ---- imports ---- */
+
+static int decree_show_imports(struct cli *cli, const struct data *data) {
+    struct decrees *decrees;
+    struct err_detail detail = {0};
+    enum err err = decrees_open(data->directory, NULL, &decrees, &detail);
+    if (err != ERR_OK) {
+        return cli_fail(cli, "%s", err_detail_text(&detail, err));
+    }
+    fprintf(cli->out, "imports are taken from %s\n", import_rule_name(decrees_import_rule(decrees)));
+    decrees_free(decrees);
+    return CLI_DONE;
+}
+
+int decree_imports(struct cli *cli, const struct data *data, const char *who) {
+    enum import_rule rule;
+    struct decree_sent sent;
+    char what[ERR_TEXT_SIZE_MAX];
+    if (who == NULL) {
+        return decree_show_imports(cli, data);
+    }
+    if (!import_rule_parse(bytes_of_string(who), &rule)) {
+        return cli_fail(cli, "say who may import: nobody, stewards or members");
+    }
+    int status = publish(cli, data, DECREE_IMPORTS, BYTES(IMPORT_RULE_NAME),
+                         bytes_of_string(import_rule_text(rule)), NULL, &sent);
+    snprintf(what, sizeof what, "are taken from %s", who);
+    return status == CLI_DONE ? decree_await(cli, data, &sent, "imports", what) : status;
 }

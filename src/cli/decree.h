@@ -25,6 +25,9 @@ struct decree_period {
 int decree_delete(struct cli *cli, const struct data *data, const struct decree_period *period,
                   const char *reason);
 
+/* `mnemon ring imports [WHO]`: who may import; who NULL: show it. */
+int decree_imports(struct cli *cli, const struct data *data, const char *who);
+
 /* `mnemon ring deletions`: who deleted what, when and why, and what has gone here. */
 int decree_list_deletions(struct cli *cli, const struct data *data, bool is_json);
 

@@ -7,6 +7,9 @@
 #include "base/json.h"
 #include "base/value.h"
 #include "cli/commands.h"
+#include "node/ring/decrees.h"
+#include "node/ring/routing.h"
+#include "node/transport/ring_files.h"
 #include "run/pool.h"
 #include "run/priority.h"
 #include "web/url/url.h"
@@ -361,6 +364,40 @@ static void import_load_identity(struct import *import) {
     }
 }
 
+/*
+ * What the other nodes of its ring would refuse is not imported: who imports may not, or nobody may. The
+ * captures are looked at one by one.
+ */
+static int import_load_ring(struct import *import) {
+    struct cli *cli = import->cli;
+    struct charter *charter = malloc(sizeof *charter);
+    uint8_t *memory = malloc(CHARTER_SIZE_MAX);
+    struct bytes encoded;
+    struct decrees *decrees = NULL;
+    int status = charter != NULL && memory != NULL ? CLI_DONE : cli_fail(cli, "%s", err_text(ERR_MEMORY));
+    const char *directory = import->data.directory;
+    if (status == CLI_DONE && ring_files_read_charter(directory, charter, memory, &encoded, NULL) == ERR_OK) {
+        import->is_in_ring = true;
+        import->latest_us = clock_wall_us(cli->clock) + (int64_t)MEMBERSHIP_CLOCK_SLACK_S * 1000000;
+        import->has_scope = charter->scope_count > 0;
+        routing_read_scope(charter, &import->scope);
+        enum import_rule rule = IMPORT_RULE_NONE;
+        if (decrees_open(directory, NULL, &decrees, NULL) == ERR_OK) {
+            rule = decrees_import_rule(decrees);
+            decrees_free(decrees);
+        }
+        bool is_founder =
+            import->has_identity && memcmp(charter->founder, import->identity.key, PEER_KEY_SIZE) == 0;
+        if (rule == IMPORT_RULE_NOBODY || (rule == IMPORT_RULE_STEWARDS && !is_founder)) {
+            status = cli_fail(cli, "the ring \"%s\" takes imports from %s (\"mnemon ring imports\")",
+                              charter->name, import_rule_name(rule));
+        }
+    }
+    free(memory);
+    free(charter);
+    return status;
+}
+
 static int import_run(struct cli *cli, const void *values) {
     const struct import_options *options = values;
     struct import import = {.cli = cli, .ignores_digests = options->ignore_digests};
@@ -372,7 +409,11 @@ static int import_run(struct cli *cli, const void *values) {
         priority_lower(PRIORITY_LATER); /* people read there */
     }
     import_load_identity(&import);
-    status = import_all(&import, options);
+    status = import_load_ring(&import);
+    status = status == CLI_DONE ? import_all(&import, options) : status;
+    if (import.is_in_ring) {
+        pattern_list_done(&import.scope);
+    }
     identity_done(&import.identity);
     data_close(&import.data);
     return status;

@@ -33,6 +33,7 @@
 #include "cli/data.h"
 #include "cli/progress.h"
 #include "crawl/engine/attest.h"
+#include "crawl/rules/pattern.h"
 #include "run/bell.h"
 #include "store/document/document_hasher.h"
 #include "store/instance/record.h"
@@ -137,8 +138,12 @@ struct import {
     struct import_file *files;
     size_t files_count;
     struct import_wacz *waczs;
-    bool ignores_digests; /* those of WACZ files */
-    bool has_identity;    /* else nobody vouches for what is imported */
+    bool ignores_digests;      /* those of WACZ files */
+    bool has_identity;         /* else nobody vouches for what is imported */
+    bool is_in_ring;           /* what follows is its rule */
+    int64_t latest_us;         /* captures with later times are refused by all nodes */
+    struct pattern_list scope; /* of the charter */
+    bool has_scope;
     struct identity identity;
     pthread_mutex_t lock;
     struct bell has_left; /* somebody has left `busy` */

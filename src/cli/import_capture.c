@@ -314,8 +314,25 @@ static void store_revisit(struct import_job *job) {
     store_document(job, document);
 }
 
+/* Would the other nodes of the ring refuse it? */
+static bool capture_is_refused(const struct import_job *job, struct err_detail *detail) {
+    const struct import *import = job->import;
+    const struct warc_record *header = &job->capture.header;
+    enum err err = ERR_OK;
+    if (import->is_in_ring && header->date_us > import->latest_us) {
+        err = err_set(detail, ERR_INVALID, "its time has not come yet");
+    } else if (import->has_scope &&
+               pattern_list_find(&import->scope, warc_bare_uri(header->target_uri)) == PATTERN_NONE) {
+        err = err_set(detail, ERR_INVALID, "it is outside the scope of the ring");
+    }
+    return err != ERR_OK;
+}
+
 void import_store_capture(struct import_job *job) {
-    if (job->capture.header.type == WARC_TYPE_REVISIT) {
+    struct err_detail detail = {0};
+    if (capture_is_refused(job, &detail)) {
+        capture_refuse(job, ERR_INVALID, &detail);
+    } else if (job->capture.header.type == WARC_TYPE_REVISIT) {
         store_revisit(job);
     } else {
         store_original(job);

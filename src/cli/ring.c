@@ -22,6 +22,7 @@ enum {
     RESTORE,
     DELETE,
     DELETIONS,
+    IMPORTS,
     REMOVE,
     LEAVE
 };
@@ -145,6 +146,18 @@ static const struct command_action ring_actions[] = {
             .summary = "show what was deleted, by whom, when and why, and how many captures went here",
             .details = "  mnemon ring deletions --json",
         },
+    [IMPORTS] =
+        {
+            .name = "imports",
+            .synopsis = "[nobody|stewards|members]",
+            .summary =
+                "say from whom the ring takes captures that were imported from files (founder), or show it",
+            .details =
+                "What it excludes is neither copied to other nodes nor shown by them; it stays where it was "
+                "imported. Until the charter names stewards, that is the founder. At first all members may "
+                "import.\n\n"
+                "  mnemon ring imports stewards",
+        },
     [REMOVE] =
         {
             .name = "remove",
@@ -223,6 +236,8 @@ static int ring_run(struct cli *cli, const void *values) {
         return ring_lookup(cli, &data, options, cli->arguments[0]);
     case DELETE:
         return ring_delete(cli, &data, options);
+    case IMPORTS:
+        return decree_imports(cli, &data, cli->arguments_count > 0 ? cli->arguments[0] : NULL);
     case DELETIONS:
         return decree_list_deletions(cli, &data, options->json);
     default:
