@@ -374,8 +374,9 @@ int decree_imports(struct cli *cli, const struct data *data, const char *who) {
     if (!import_rule_parse(bytes_of_string(who), &rule)) {
         return cli_fail(cli, "say who may import: nobody, stewards or members");
     }
+    bool is_done;
     int status = publish(cli, data, DECREE_IMPORTS, BYTES(IMPORT_RULE_NAME),
-                         bytes_of_string(import_rule_text(rule)), NULL, &sent);
+                         bytes_of_string(import_rule_text(rule)), NULL, &sent, &is_done);
     snprintf(what, sizeof what, "are taken from %s", who);
-    return status == CLI_DONE ? decree_await(cli, data, &sent, "imports", what) : status;
+    return status == CLI_DONE && is_done ? decree_await(cli, data, &sent, "imports", what) : status;
 }

@@ -386,9 +386,8 @@ static int import_load_ring(struct import *import) {
             rule = decrees_import_rule(decrees);
             decrees_free(decrees);
         }
-        bool is_founder =
-            import->has_identity && memcmp(charter->founder, import->identity.key, PEER_KEY_SIZE) == 0;
-        if (rule == IMPORT_RULE_NOBODY || (rule == IMPORT_RULE_STEWARDS && !is_founder)) {
+        bool is_steward = import->has_identity && charter_is_steward(charter, import->identity.key);
+        if (rule == IMPORT_RULE_NOBODY || (rule == IMPORT_RULE_STEWARDS && !is_steward)) {
             status = cli_fail(cli, "the ring \"%s\" takes imports from %s (\"mnemon ring imports\")",
                               charter->name, import_rule_name(rule));
         }

@@ -431,11 +431,11 @@ static void enough_stewards_decree_and_a_founder_alone_no_longer(void **state) {
     old.version = (uint64_t)(NOW_S + 2 * DAY_S) * 1000000;
     assert_int_equal(decree_counts(&old, &fixture->charter, fixture->ring, NOW_S, NULL, NULL),
                      ERR_PERMISSION);
-    for (int kind = DECREE_JOB; kind <= DECREE_DELETION; kind++) {
-        assert_int_equal(decree_as(fixture, NOW_S + 2 * DAY_S, (enum decree_kind)kind, 1), ERR_PERMISSION);
-        assert_int_equal(decree_as(fixture, NOW_S + 2 * DAY_S, (enum decree_kind)kind, 1 + 8),
-                         ERR_PERMISSION);
-        assert_int_equal(decree_as(fixture, NOW_S + 2 * DAY_S, (enum decree_kind)kind, 1 + 4), ERR_OK);
+    static const enum decree_kind kinds[] = {DECREE_JOB, DECREE_RULES, DECREE_DELETION, DECREE_IMPORTS};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        assert_int_equal(decree_as(fixture, NOW_S + 2 * DAY_S, kinds[i], 1), ERR_PERMISSION);
+        assert_int_equal(decree_as(fixture, NOW_S + 2 * DAY_S, kinds[i], 1 + 8), ERR_PERMISSION);
+        assert_int_equal(decree_as(fixture, NOW_S + 2 * DAY_S, kinds[i], 1 + 4), ERR_OK);
     }
 }
 

@@ -317,9 +317,21 @@ enum members_verdict members_judge_ever(struct members *members, uint64_t start)
     return verdict;
 }
 
+/* Does the key of one of those who act now start so? Until there are several, it is the founder's. */
+static bool members_is_steward_locked(const struct members *members, uint64_t start) {
+    struct stewards stewards;
+    charter_stewards(&members->charter, charter_generation(&members->charter), &stewards);
+    for (size_t i = 0; i < stewards.count; i++) {
+        if (roll_start(stewards.keys[i]) == start) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Of a capture that no member has fetched. */
 static const char *members_refuse_import_locked(struct members *members, const struct members_claim *claim) {
-    bool is_founders = claim->is_imported && claim->importer == roll_start(members->charter.founder);
+    bool is_stewards = claim->is_imported && members_is_steward_locked(members, claim->importer);
     bool is_members = claim->is_imported && !claim->is_importer_hidden &&
                       members_judge_locked(members, claim->importer, true, 0) == MEMBERS_MEMBER;
     bool is_hidden = claim->is_imported && claim->is_importer_hidden;
@@ -336,7 +348,7 @@ static const char *members_refuse_import_locked(struct members *members, const s
     case IMPORT_RULE_NOBODY:
         return "nobody may import into this ring";
     case IMPORT_RULE_STEWARDS:
-        return is_founders || is_hidden ? NULL : "only stewards may import into this ring";
+        return is_stewards || is_hidden ? NULL : "only stewards may import into this ring";
     case IMPORT_RULE_MEMBERS:
         return is_members || is_hidden ? NULL : "only members may import into this ring";
     }

@@ -104,7 +104,7 @@ static void decree_read_fields(struct wire_reader *reader, struct decree *decree
     if (kind < DECREE_JOB + offset) {
         wire_read_fail(reader, ERR_INVALID, "a decree of no kind");
     }
-    if (layout == LAYOUT_STEWARDS && kind > DECREE_DELETION + offset) {
+    if (layout == LAYOUT_STEWARDS && decree_kind_is_later((enum decree_kind)(kind - offset))) {
         wire_read_fail(reader, ERR_UNSUPPORTED, "a decree of a later kind");
     }
     decree->kind = (enum decree_kind)(reader->err == ERR_OK ? kind - offset : DECREE_JOB);
@@ -203,8 +203,8 @@ static bool decree_believe(const uint8_t key[PEER_KEY_SIZE], const char *context
 
 enum steward_power decree_power(const struct decree *decree) {
     return decree->kind == DECREE_DELETION ? STEWARD_DELETE
-           : decree->kind == DECREE_RULES  ? STEWARD_RULE
-                                           : STEWARD_JOB;
+           : decree->kind == DECREE_JOB    ? STEWARD_JOB
+                                           : STEWARD_RULE;
 }
 
 bool decree_is_rings(const struct decree *decree, const struct charter *charter) {

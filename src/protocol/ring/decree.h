@@ -37,7 +37,7 @@ enum decree_kind {
     DECREE_IMPORTS = 10, /* text: who may import (import_rule.h); likewise */
 };
 
-/* On the wire a kind of stewards' decrees is so much higher: 4 to 6. */
+/* On the wire a kind of stewards' decrees is so much higher: 4 to 6, and 13. */
 enum { DECREE_STEWARDS_KIND = 3 };
 
 /* Of a later program: it is kept and passed on if it is the founder's, and has no effect here. */

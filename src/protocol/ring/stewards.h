@@ -32,7 +32,7 @@ enum {
 enum steward_power {
     STEWARD_AMEND,  /* the charter: its rules, who is removed, who the stewards are */
     STEWARD_INVITE, /* let nodes in */
-    STEWARD_RULE,   /* takedowns, and that they end */
+    STEWARD_RULE,   /* takedowns, and that they end; who may import */
     STEWARD_DELETE,
     STEWARD_JOB, /* where members may not, or without robots.txt */
     STEWARD_POWERS_COUNT,
