@@ -4,6 +4,7 @@
  * made fit for an answer, is taken.
  */
 #include "fuzz.h"
+#include "node/search/search_put.h"
 #include "protocol/search/search_cover.h"
 
 enum { WRITTEN_SIZE_MAX = 4 << 20, TEXT_SIZE_MAX = 100 };
@@ -11,7 +12,7 @@ enum { WRITTEN_SIZE_MAX = 4 << 20, TEXT_SIZE_MAX = 100 };
 static void check_question(struct bytes input, struct buf *out) {
     struct search_code_question question;
     if (search_code_read_question(input, &question, NULL) == ERR_OK) {
-        enum err err = search_code_put_question(out, &question);
+        enum err err = search_put_question(out, &question);
         ASSERT(err == ERR_OK && bytes_equal(buf_bytes(out), input));
     }
 }
@@ -51,9 +52,9 @@ static void check_answer(struct bytes input, struct buf *out) {
         is_read = search_code_next_arc(&reader, &arcs[i]);
         ASSERT(is_read);
     }
-    enum err err = search_code_put_head(out, &head, arcs);
+    enum err err = search_put_head(out, &head, arcs);
     while (err == ERR_OK && search_code_next_result(&reader, &result)) {
-        err = search_code_put_result(out, &result);
+        err = search_put_result(out, &result);
     }
     ASSERT(err == ERR_OK && bytes_equal(buf_bytes(out), input));
 }
@@ -62,11 +63,11 @@ static void check_text(struct bytes input, struct buf *out, bool keeps_marks) {
     struct search_code_head head = {.results_count = 1};
     struct buf text;
     buf_init(&text, TEXT_SIZE_MAX);
-    search_code_put_text(&text, input, TEXT_SIZE_MAX, keeps_marks);
+    search_put_text(&text, input, TEXT_SIZE_MAX, keeps_marks);
     struct search_code_result result = {.url = BYTES("http://a.example/")};
     *(keeps_marks ? &result.snippet : &result.title) = buf_bytes(&text);
-    enum err err = search_code_put_head(out, &head, NULL);
-    err = err == ERR_OK ? search_code_put_result(out, &result) : err;
+    enum err err = search_put_head(out, &head, NULL);
+    err = err == ERR_OK ? search_put_result(out, &result) : err;
     ASSERT(err == ERR_OK && text.err == ERR_OK);
     err = search_code_check_answer(buf_bytes(out), NULL);
     ASSERT(err == ERR_OK);

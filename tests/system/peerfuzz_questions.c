@@ -6,6 +6,7 @@
 #include "node/leases/host_leases_code.h"
 #include "node/mirror/mirror_driver_code.h"
 #include "node/rpc/peer_rpc.h"
+#include "node/search/search_put.h"
 #include "peerfuzz.h"
 #include "protocol/copies/reconcile_message.h"
 #include "protocol/ring/decree.h"
@@ -212,7 +213,7 @@ static void put_search(struct peerfuzz *fuzz, struct buf *out) {
         .to_us = below(fuzz, 4) == 0 ? (int64_t)mutate_number(&fuzz->prng) : INT64_MAX,
         .count = (uint32_t)below(fuzz, SEARCH_CODE_RESULTS_MAX + 2),
     };
-    ASSERT(search_code_put_question(out, &question) == ERR_OK);
+    ASSERT(search_put_question(out, &question) == ERR_OK);
 }
 
 /* Keys that nobody has, and numbers; mostly as a whole list. */

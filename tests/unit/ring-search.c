@@ -10,6 +10,7 @@
 #include "net/stream.h"
 #include "node/rpc/peer_rpc_state.h"
 #include "node/search/ring_search_service.h"
+#include "node/search/search_put.h"
 #include "node/versions/dialects.h"
 #include "scratch.h"
 #include "unit.h"
@@ -216,9 +217,9 @@ static struct search_code_result page(const char *url, int64_t days, uint8_t dig
 static void let_say_as(struct node *node, bool is_sure, const struct search_code_result *results,
                        uint32_t count) {
     struct search_code_head head = {.has_everything = is_sure, .results_count = count};
-    assert_int_equal(search_code_put_head(&node->answer, &head, NULL), ERR_OK);
+    assert_int_equal(search_put_head(&node->answer, &head, NULL), ERR_OK);
     for (uint32_t i = 0; i < count; i++) {
-        assert_int_equal(search_code_put_result(&node->answer, &results[i]), ERR_OK);
+        assert_int_equal(search_put_result(&node->answer, &results[i]), ERR_OK);
     }
 }
 
@@ -383,7 +384,7 @@ static void the_service_answers_with_what_it_is_sure_of(void **state) {
     struct buf answer;
     buf_init(&text, SEARCH_CODE_QUESTION_SIZE_MAX);
     buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);
-    assert_int_equal(search_code_put_question(&text, &question), ERR_OK);
+    assert_int_equal(search_put_question(&text, &question), ERR_OK);
     for (int i = 0; i < 20; i++) {
         assert_int_equal(peer_rpc_ask(fixture->nodes[1].peer_rpc, &fixture->nodes[SELF].peer, PEER_RPC_SEARCH,
                                       buf_bytes(&text), 20000, &answer, NULL),
@@ -445,7 +446,7 @@ static void the_service_answers_so_many_at_a_time(void **state) {
     struct search_code_question question = {
         .words = BYTES("heron"), .from_us = INT64_MIN, .to_us = INT64_MAX, .count = 10};
     buf_init(&crowded.question, SEARCH_CODE_QUESTION_SIZE_MAX);
-    assert_int_equal(search_code_put_question(&crowded.question, &question), ERR_OK);
+    assert_int_equal(search_put_question(&crowded.question, &question), ERR_OK);
     sem_init(&crowded.gate, 0, 0);
     for (size_t i = 0; i < SEARCH_ASKERS_COUNT; i++) {
         struct search_job *job = &crowded.jobs[i];

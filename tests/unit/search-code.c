@@ -1,6 +1,7 @@
 /* search-code: questions and answers of a search over the ring, and what is no answer. */
 #include "protocol/search/search_code.h"
 
+#include "node/search/search_put.h"
 #include "unit.h"
 
 static struct search_code_question some_question(void) {
@@ -17,7 +18,7 @@ static void a_question_comes_back_as_it_was(void **state) {
     struct search_code_question read;
     struct buf out;
     buf_init(&out, SEARCH_CODE_QUESTION_SIZE_MAX);
-    assert_int_equal(search_code_put_question(&out, &question), ERR_OK);
+    assert_int_equal(search_put_question(&out, &question), ERR_OK);
     assert_int_equal(search_code_read_question(buf_bytes(&out), &read, NULL), ERR_OK);
     assert_bytes_equal(read.words, question.words);
     assert_bytes_equal(read.host, question.host);
@@ -38,7 +39,7 @@ static void a_question_beyond_its_bounds_is_none(void **state) {
         question.count = i == 0 ? 0 : i == 1 ? SEARCH_CODE_RESULTS_MAX + 1 : 1;
         question.words = i == 2 ? bytes_of(words, sizeof words) : question.words;
         buf_init(&out, SEARCH_CODE_QUESTION_SIZE_MAX);
-        assert_int_equal(search_code_put_question(&out, &question), ERR_OK);
+        assert_int_equal(search_put_question(&out, &question), ERR_OK);
         assert_int_not_equal(search_code_read_question(buf_bytes(&out), &read, NULL), ERR_OK);
         buf_done(&out);
     }
@@ -63,9 +64,9 @@ static void put_answer(struct buf *out, const struct search_code_result *results
     struct search_code_head head = {
         .has_more = true, .left_count = 9, .documents_count = 100, .arcs_count = 2, .results_count = count};
     buf_init(out, SEARCH_CODE_ANSWER_SIZE_MAX);
-    assert_int_equal(search_code_put_head(out, &head, arcs), ERR_OK);
+    assert_int_equal(search_put_head(out, &head, arcs), ERR_OK);
     for (uint32_t i = 0; i < count; i++) {
-        assert_int_equal(search_code_put_result(out, &results[i]), ERR_OK);
+        assert_int_equal(search_put_result(out, &results[i]), ERR_OK);
     }
 }
 
@@ -140,7 +141,7 @@ static void false_answers_are_refused(void **state) {
 static void expect_text(struct bytes text, size_t size_max, bool keeps_marks, struct bytes expected) {
     struct buf out;
     buf_init(&out, 1 << 10);
-    search_code_put_text(&out, text, size_max, keeps_marks);
+    search_put_text(&out, text, size_max, keeps_marks);
     assert_bytes_equal(buf_bytes(&out), expected);
     buf_done(&out);
 }

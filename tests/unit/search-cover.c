@@ -2,6 +2,7 @@
  */
 #include "protocol/search/search_cover.h"
 
+#include "node/search/search_put.h"
 #include "unit.h"
 
 enum { NODES = 12, COPIES = 3 };
@@ -51,7 +52,7 @@ static void answer(struct street *street, size_t node, bool is_sure, uint64_t le
     struct search_code_head head = {.left_count = left_count, .arcs_count = is_sure};
     struct buf out;
     buf_init(&out, SEARCH_CODE_ANSWER_SIZE_MAX);
-    assert_int_equal(search_code_put_head(&out, &head, &arc), ERR_OK);
+    assert_int_equal(search_put_head(&out, &head, &arc), ERR_OK);
     assert_int_equal(search_code_check_answer(buf_bytes(&out), NULL), ERR_OK);
     search_cover_take(&street->cover, node, buf_bytes(&out));
     buf_done(&out);
@@ -167,13 +168,13 @@ static void a_node_is_believed_of_its_own_arcs_only(void **state) {
     struct buf out;
     buf_init(&out, 1 << 10);
     street_init(&street, 4);
-    assert_int_equal(search_code_put_head(&out, &head, NULL), ERR_OK);
+    assert_int_equal(search_put_head(&out, &head, NULL), ERR_OK);
     search_cover_take(&street.cover, 0, buf_bytes(&out));
     assert_int_equal(sum_of(&street).whole_count, COPIES);
     struct search_code_arc all = {end_of(3), end_of(3)};
     head = (struct search_code_head){.arcs_count = 1};
     buf_clear(&out);
-    assert_int_equal(search_code_put_head(&out, &head, &all), ERR_OK);
+    assert_int_equal(search_put_head(&out, &head, &all), ERR_OK);
     search_cover_take(&street.cover, 6, buf_bytes(&out));
     assert_int_equal(sum_of(&street).whole_count, 2 * COPIES);
     head = (struct search_code_head){.has_everything = true};

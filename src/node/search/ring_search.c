@@ -8,6 +8,7 @@
 
 #include "base/standing.h"
 #include "node/search/ring_search_merge.h"
+#include "node/search/search_put.h"
 #include "node/versions/dialects.h"
 #include "replay/search/search_words.h"
 #include "run/bell.h"
@@ -597,7 +598,7 @@ static struct run *run_new(struct ring_search *ring_search, struct search_job *j
                                          .from_us = question->from_us,
                                          .to_us = question->to_us,
                                          .count = (uint32_t)run->here.question.limit};
-    enum err err = run->text.err == ERR_OK ? search_code_put_question(&run->question, &asked) : run->text.err;
+    enum err err = run->text.err == ERR_OK ? search_put_question(&run->question, &asked) : run->text.err;
     pthread_mutex_lock(&ring_search->lock);
     ring_search->runs_count++;
     pthread_mutex_unlock(&ring_search->lock);

@@ -1,4 +1,5 @@
 #include "node/search/ring_search_service.h"
+#include "node/search/search_put.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -41,13 +42,13 @@ static enum err put_result(struct buf *out, struct buf *texts, const struct sear
     struct search_code_result coded = {.time_us = result->time_us};
     size_t ends[4];
     buf_clear(texts);
-    search_code_put_text(texts, result->url, SEARCH_CODE_URL_SIZE_MAX, false);
+    search_put_text(texts, result->url, SEARCH_CODE_URL_SIZE_MAX, false);
     ends[0] = texts->size;
-    search_code_put_text(texts, result->title, SEARCH_CODE_TITLE_SIZE_MAX, false);
+    search_put_text(texts, result->title, SEARCH_CODE_TITLE_SIZE_MAX, false);
     ends[1] = texts->size;
-    search_code_put_text(texts, result->language, SEARCH_CODE_LANGUAGE_SIZE_MAX, false);
+    search_put_text(texts, result->language, SEARCH_CODE_LANGUAGE_SIZE_MAX, false);
     ends[2] = texts->size;
-    search_code_put_text(texts, result->snippet, SEARCH_CODE_SNIPPET_SIZE_MAX, true);
+    search_put_text(texts, result->snippet, SEARCH_CODE_SNIPPET_SIZE_MAX, true);
     ends[3] = texts->size;
     struct bytes all = buf_bytes(texts);
     coded.url = bytes_slice(all, 0, ends[0]);
@@ -58,7 +59,7 @@ static enum err put_result(struct buf *out, struct buf *texts, const struct sear
     double millionths = result->score > 0 ? result->score * 1e6 : 0;
     coded.score = millionths < (double)score_max ? (uint64_t)millionths : score_max;
     *ret_score = coded.score;
-    return texts->err != ERR_OK ? texts->err : search_code_put_result(out, &coded);
+    return texts->err != ERR_OK ? texts->err : search_put_result(out, &coded);
 }
 
 /* A URL that is longer than an answer may carry would name another page if it were cut. */
@@ -92,7 +93,7 @@ static enum err answer_put(struct answering *answering) {
         }
         head->results_count += err == ERR_OK;
     }
-    err = err == ERR_OK ? search_code_put_head(&answering->answer, head, answering->arcs) : err;
+    err = err == ERR_OK ? search_put_head(&answering->answer, head, answering->arcs) : err;
     err = err == ERR_OK ? buf_put(&answering->answer, buf_bytes(&results)) : err;
     buf_done(&results);
     buf_done(&texts);

@@ -2,130 +2,13 @@
 
 #include "base/utf8.h"
 
-enum {
-    COUNT_MAX = 1 << 30,
-    HEAD_SIZE_MAX = 3 + 4 * WIRE_VARINT_SIZE_MAX,
-    ARC_SIZE = 2 * RING_ID_SIZE,
-    RESULT_SIZE_MAX = SEARCH_CODE_URL_SIZE_MAX + SEARCH_CODE_TITLE_SIZE_MAX + SEARCH_CODE_LANGUAGE_SIZE_MAX +
-                      SEARCH_CODE_SNIPPET_SIZE_MAX + SEARCH_CODE_DIGEST_SIZE + 8 + 5 * WIRE_VARINT_SIZE_MAX,
-};
-
-/* ---- writing ---- */
-
-/* Room behind what is there. */
-static enum err search_code_begin(struct buf *out, size_t room, struct wire_writer *ret_writer) {
-    enum err err = buf_reserve(out, room);
-    if (err == ERR_OK) {
-        wire_writer_init(ret_writer, out->data + out->size, room);
-    }
-    return err;
-}
-
-static enum err search_code_end(struct buf *out, const struct wire_writer *writer) {
-    struct bytes written;
-    enum err err = wire_writer_finish(writer, &written);
-    out->size += err == ERR_OK ? written.size : 0;
-    return err;
-}
-
-enum err search_code_put_question(struct buf *out, const struct search_code_question *question) {
-    struct wire_writer writer;
-    enum err err = search_code_begin(out, SEARCH_CODE_QUESTION_SIZE_MAX, &writer);
-    if (err != ERR_OK) {
-        return err;
-    }
-    wire_write_string(&writer, question->words);
-    wire_write_string(&writer, question->host);
-    wire_write_u64(&writer, (uint64_t)question->from_us);
-    wire_write_u64(&writer, (uint64_t)question->to_us);
-    wire_write_varint(&writer, question->count);
-    return search_code_end(out, &writer);
-}
-
-enum err search_code_put_head(struct buf *out, const struct search_code_head *head,
-                              const struct search_code_arc *arcs) {
-    struct wire_writer writer;
-    uint8_t id[RING_ID_SIZE];
-    enum err err = search_code_begin(out, HEAD_SIZE_MAX + (size_t)head->arcs_count * ARC_SIZE, &writer);
-    if (err != ERR_OK) {
-        return err;
-    }
-    wire_write_bool(&writer, head->has_everything);
-    wire_write_bool(&writer, head->lacks_volumes);
-    wire_write_bool(&writer, head->has_more);
-    wire_write_varint(&writer, head->left_count < COUNT_MAX ? head->left_count : COUNT_MAX);
-    wire_write_varint(&writer, head->documents_count < COUNT_MAX ? head->documents_count : COUNT_MAX);
-    wire_write_varint(&writer, head->arcs_count);
-    wire_write_varint(&writer, head->results_count);
-    for (uint32_t i = 0; i < head->arcs_count; i++) {
-        ring_id_write(arcs[i].from, id);
-        wire_write_bytes(&writer, bytes_of(id, sizeof id));
-        ring_id_write(arcs[i].to, id);
-        wire_write_bytes(&writer, bytes_of(id, sizeof id));
-    }
-    return search_code_end(out, &writer);
-}
-
-enum err search_code_put_result(struct buf *out, const struct search_code_result *result) {
-    struct wire_writer writer;
-    enum err err = search_code_begin(out, RESULT_SIZE_MAX, &writer);
-    if (err != ERR_OK) {
-        return err;
-    }
-    wire_write_string(&writer, result->url);
-    wire_write_string(&writer, result->title);
-    wire_write_string(&writer, result->language);
-    wire_write_string(&writer, result->snippet);
-    wire_write_u64(&writer, (uint64_t)result->time_us);
-    wire_write_bytes(&writer, bytes_of(result->digest, sizeof result->digest));
-    wire_write_varint(&writer, result->score);
-    return search_code_end(out, &writer);
-}
-
-static bool is_control(uint8_t byte) {
-    return byte < ' ' || byte == 0x7f;
-}
-
-/* Is the byte a mark that fits what is open? */
-static bool is_mark(uint8_t byte, bool is_open) {
-    return byte == (is_open ? SEARCH_CODE_MARK_END : SEARCH_CODE_MARK_START);
-}
-
-void search_code_put_text(struct buf *out, struct bytes text, size_t size_max, bool keeps_marks) {
-    bool is_open = false;
-    size_t size = 0;
-    size_max -= keeps_marks; /* for the last mark */
-    while (text.size > 0) {
-        size_t length = utf8_length(text);
-        if (size + (length > 0 ? length : 1) > size_max) {
-            break;
-        }
-        uint8_t byte = text.data[0];
-        if (length == 1 && is_control(byte)) {
-            bool is_kept = keeps_marks && is_mark(byte, is_open);
-            is_open = is_open != is_kept;
-            buf_put_byte(out, is_kept ? byte : ' ');
-            size++;
-        } else {
-            buf_put(out, bytes_slice(text, 0, length));
-            size += length;
-        }
-        text = bytes_skip(text, length > 0 ? length : 1);
-    }
-    if (is_open) {
-        buf_put_byte(out, SEARCH_CODE_MARK_END);
-    }
-}
-
-/* ---- reading ---- */
-
 static bool text_is_good(struct bytes text, bool may_have_marks) {
     bool is_open = false;
     for (size_t i = 0; i < text.size; i++) {
-        if (!is_control(text.data[i])) {
+        if (!search_code_is_control(text.data[i])) {
             continue;
         }
-        if (!may_have_marks || !is_mark(text.data[i], is_open)) {
+        if (!may_have_marks || !search_code_is_mark(text.data[i], is_open)) {
             return false;
         }
         is_open = !is_open;
@@ -160,8 +43,8 @@ bool search_code_read_head(struct search_code_reader *reader, struct bytes input
         .has_everything = wire_read_bool(wire),
         .lacks_volumes = wire_read_bool(wire),
         .has_more = wire_read_bool(wire),
-        .left_count = wire_read_varint(wire, COUNT_MAX),
-        .documents_count = wire_read_varint(wire, COUNT_MAX),
+        .left_count = wire_read_varint(wire, SEARCH_CODE_COUNT_MAX),
+        .documents_count = wire_read_varint(wire, SEARCH_CODE_COUNT_MAX),
         .arcs_count = (uint32_t)wire_read_varint(wire, SEARCH_CODE_ARCS_MAX),
         .results_count = (uint32_t)wire_read_varint(wire, SEARCH_CODE_RESULTS_MAX),
     };

@@ -8,7 +8,6 @@
 #ifndef MNEMON_PROTOCOL_SEARCH_SEARCH_CODE_H
 #define MNEMON_PROTOCOL_SEARCH_SEARCH_CODE_H
 
-#include "base/buf.h"
 #include "base/wire.h"
 #include "protocol/ring/ring_id.h"
 
@@ -17,6 +16,7 @@ enum {
     SEARCH_CODE_HOST_SIZE_MAX = 512,
     SEARCH_CODE_RESULTS_MAX = 501, /* 500 can be shown; one more says that there are more */
     SEARCH_CODE_ARCS_MAX = 1024,
+    SEARCH_CODE_COUNT_MAX = 1 << 30, /* that is said: of documents, and of captures that are left */
     SEARCH_CODE_URL_SIZE_MAX = 8 << 10,
     SEARCH_CODE_TITLE_SIZE_MAX = 512,
     SEARCH_CODE_LANGUAGE_SIZE_MAX = 64,
@@ -65,18 +65,15 @@ struct search_code_result {
     uint64_t score; /* in millionths; of one answer, none is larger than the one before */
 };
 
-/* ---- writing: append; the errors of the buffer ---- */
+/* What texts may not have, but for marks. */
+static inline bool search_code_is_control(uint8_t byte) {
+    return byte < ' ' || byte == 0x7f;
+}
 
-enum err search_code_put_question(struct buf *out, const struct search_code_question *question) MUST_CHECK;
-
-/* The head, with these arcs; then so many results as its results_count says. */
-enum err search_code_put_head(struct buf *out, const struct search_code_head *head,
-                              const struct search_code_arc *arcs) MUST_CHECK;
-enum err search_code_put_result(struct buf *out, const struct search_code_result *result) MUST_CHECK;
-
-/* Append a text as an answer may carry it: cut between characters, control characters as spaces, what is not
- * UTF-8 left out. keeps_marks: but for marks in pairs. */
-void search_code_put_text(struct buf *out, struct bytes text, size_t size_max, bool keeps_marks);
+/* Is the byte a mark that fits what is open? */
+static inline bool search_code_is_mark(uint8_t byte, bool is_open) {
+    return byte == (is_open ? SEARCH_CODE_MARK_END : SEARCH_CODE_MARK_START);
+}
 
 /* ---- reading: slices are of the input ---- */
 
