@@ -18,9 +18,13 @@ struct street_house {
     uint8_t *memory;
     struct outbox out;
     uint64_t wake_at_us;
-    bool is_asleep;       /* neither hears nor wakes */
-    uint32_t taken_count; /* RING_TAKEN */
-    uint8_t taken_next;   /* as the last said */
+    bool is_asleep;        /* neither hears nor wakes */
+    uint32_t taken_count;  /* RING_TAKEN */
+    uint8_t taken_next;    /* as the last said */
+    bool has_said_member;  /* RING_MEMBER, as the last said */
+    uint64_t found_number; /* RING_FOUND: of the last, as the next two */
+    uint8_t found_hops;
+    struct ring_id found; /* the owner */
 };
 
 struct street_letter {
@@ -89,6 +93,30 @@ static inline void street_post(struct street *street, const struct street_house 
     memcpy(letter->bytes, action->bytes.data, action->bytes.size);
 }
 
+static inline void street_note(struct street_house *house, const struct action *action) {
+    struct wire_reader reader;
+    struct vnode owner;
+    wire_reader_init(&reader, action->bytes);
+    switch ((enum ring_notice)action->code) {
+    case RING_TAKEN:
+        house->taken_count++;
+        house->taken_next = action->bytes.data[1];
+        break;
+    case RING_MEMBER:
+        house->has_said_member = action->bytes.data[0] != 0;
+        break;
+    case RING_FOUND:
+        house->found_number = wire_read_u64(&reader);
+        house->found_hops = wire_read_u8(&reader);
+        (void)wire_read_u8(&reader);
+        ring_read_vnode(house->ring, &reader, &owner);
+        house->found = owner.id;
+        break;
+    default:
+        break;
+    }
+}
+
 static inline void street_step(struct street *street, uint32_t house, struct event event) {
     struct street_house *one = &street->houses[house];
     event.now_us = street->now_us;
@@ -99,9 +127,8 @@ static inline void street_step(struct street *street, uint32_t house, struct eve
         const struct action *action = &one->out.actions[i];
         if (action->kind == ACTION_SEND) {
             street_post(street, one, action);
-        } else if (action->kind == ACTION_NOTICE && action->code == RING_TAKEN) {
-            one->taken_count++;
-            one->taken_next = action->bytes.data[1];
+        } else if (action->kind == ACTION_NOTICE) {
+            street_note(one, action);
         }
     }
 }

@@ -127,7 +127,7 @@ static void announce_gone(struct ring *ring, struct chord *chord) {
 }
 
 void holders_announce(struct ring *ring) {
-    bool is_member = false;
+    bool is_member = ring->light.is_reached;
     for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
         struct chord *chord = &ring->vnodes[i];
         is_member |= chord->is_member;

@@ -161,7 +161,9 @@ static void add_own_knowledge(struct ring *ring, struct lookup *lookup, unsigned
     }
     const struct table_entry *behind = table_at(&ring->table, table_at_or_after(&ring->table, lookup->key));
     bool is_owner = behind->has_arc && ring_id_is_owned(behind->predecessor, lookup->key, behind->vnode.id);
-    if (is_owner || (local_is_useful(ring, behind) && local_is_near(ring, lookup->key, behind->vnode.id))) {
+    bool is_light = ring->mode == MODE_LIGHT; /* it has no list, and may know all places by hearsay only */
+    if (is_owner || is_light ||
+        (local_is_useful(ring, behind) && local_is_near(ring, lookup->key, behind->vnode.id))) {
         candidate_add(ring, lookup, &behind->vnode, true, 1);
     }
 }

@@ -37,7 +37,7 @@ static void send_query(struct ring *ring, struct query *query) {
         .wanted = query->wanted,
         .digest = query->digest,
     };
-    if (query->kind == MESSAGE_ASK_NODES) {
+    if (query->kind == MESSAGE_ASK_NODES && ring->mode != MODE_LIGHT) {
         small_describe(ring, &message);
     }
     const struct table_entry *entry = table_find(&ring->table, query->to.id);
@@ -123,6 +123,9 @@ static void tell_owner(struct ring *ring, const struct query *query, const struc
         break;
     case QUERY_BEFORE:
         before_answered(ring, &ring->vnodes[query->owner], query, answer);
+        break;
+    case QUERY_LIGHT:
+        light_answered(ring, query, answer);
         break;
     }
 }

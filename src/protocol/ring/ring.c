@@ -338,6 +338,10 @@ static void on_join(struct ring *ring, struct bytes bytes) {
         message_read_vnode(&reader, &ring->sha256, &contacts[count]);
         count += reader.err == ERR_OK && !vnode_is_padding(&contacts[count]);
     }
+    if (ring->config.is_light) {
+        light_join(ring, contacts, count);
+        return;
+    }
     if (ring->mode == MODE_IDLE) {
         standing_init(&ring->standing, ring->silences, QUERY_SILENCES_MAX, ring->secret);
         taken_init(&ring->taken);
@@ -452,6 +456,7 @@ void ring_step(struct ring *ring, const struct event *event, struct outbox *out)
     ring_heal(ring);
     taken_settle(ring);
     small_tick(ring); /* after what may have named somebody to it */
+    light_tick(ring);
     for (uint32_t i = 0; i < ring->queries_count; i++) {
         outbox_wake_at(out, ring->queries[i].retry.due_us);
     }
@@ -461,7 +466,9 @@ void ring_step(struct ring *ring, const struct event *event, struct outbox *out)
 
 /* The read-only side of ring.h, and what experiments need. */
 
-_Static_assert((int)RING_CHORD == (int)MODE_CHORD && (int)RING_SMALL == (int)MODE_SMALL, "one order");
+_Static_assert((int)RING_CHORD == (int)MODE_CHORD && (int)RING_SMALL == (int)MODE_SMALL &&
+                   (int)RING_LIGHT == (int)MODE_LIGHT,
+               "one order");
 
 enum ring_mode ring_mode(const struct ring *ring) {
     return (enum ring_mode)ring->mode;

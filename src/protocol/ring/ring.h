@@ -50,6 +50,7 @@ struct ring_config {
     uint64_t stabilize_us;              /* (10 s) between two rounds at rest; faster after changes */
     uint64_t heal_us;                   /* (120 s) between two questions to remembered places */
     uint64_t seed;                      /* secret: tokens come from it, too */
+    bool is_light;                      /* it asks, and is no part of the ring: light.c */
     enum ring_breakage breakage;
 };
 
@@ -62,7 +63,7 @@ enum ring_command {
 
 /* ACTION_NOTICE: action.code. A place is written as ring_read_vnode() reads it. */
 enum ring_notice {
-    RING_MEMBER, /* bytes: 1 or 0: we are part of a ring now, or no longer */
+    RING_MEMBER, /* bytes: 1 or 0: we are part of a ring now, or no longer; a light node: it reaches one */
     RING_ARC,    /* bytes: our index (1), from (16), to (16): keys in (from, to] are ours from now on */
     RING_FOUND,  /* bytes: number as in RING_FIND (u64), hops (1), count (1), places: the owner, successors */
     RING_LOST,   /* bytes: number (u64), 0, 0: no answer could be had */
@@ -90,7 +91,7 @@ void ring_read_vnode(const struct ring *ring, struct wire_reader *reader, struct
 
 /* ---- for `mnemon ring status`, read-only ---- */
 
-enum ring_mode { RING_IDLE, RING_JOINING, RING_SMALL, RING_CHORD };
+enum ring_mode { RING_IDLE, RING_JOINING, RING_SMALL, RING_CHORD, RING_LIGHT };
 
 struct ring_counters {
     uint64_t received_count;

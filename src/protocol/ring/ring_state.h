@@ -32,6 +32,7 @@ enum query_purpose {
     QUERY_NODES,  /* small.c */
     QUERY_BEFORE, /* before.c; owner: index of our place */
     QUERY_PROBE,  /* likewise: is it there? */
+    QUERY_LIGHT,  /* light.c */
 };
 
 struct query {
@@ -304,6 +305,28 @@ void small_answered(struct ring *ring, const struct query *query, const struct m
 /* A node at this address that is not in our table takes part in the ring: ask it. */
 void small_meet(struct ring *ring, const struct vnode *stranger);
 
+/* ---- light.c ---- */
+
+/* The mode of a light node, which is never said: it has no table to describe. */
+enum { MODE_LIGHT = MODE_CHORD + 1 };
+
+struct light {
+    struct vnode contacts[SMALL_CANDIDATES_MAX]; /* of RING_JOIN */
+    uint32_t contacts_count;
+    uint64_t ask_at_us;
+    uint8_t silent_count; /* in a row, while reached */
+    uint8_t rounds_count; /* since it was reached */
+    bool is_reached;      /* somebody in the ring answers */
+};
+
+/* RING_JOIN. */
+void light_join(struct ring *ring, const struct vnode *contacts, uint32_t contacts_count);
+
+void light_tick(struct ring *ring);
+
+/* NULL for silence. */
+void light_answered(struct ring *ring, const struct query *query, const struct message *answer);
+
 /* ---- circle.c ---- */
 
 enum { CIRCLE_VNODES_MAX = RING_CIRCLE_MAX };
@@ -411,6 +434,7 @@ struct ring {
     uint8_t mode;    /* enum message_mode */
     struct chord *vnodes;
     struct small small;
+    struct light light;
     struct table table;
     struct lookup *lookups;
     uint32_t lookups_count;

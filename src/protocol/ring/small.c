@@ -213,7 +213,7 @@ void small_tick(struct ring *ring) {
 
 void small_describe(const struct ring *ring, struct message *message) {
     const struct small *small = &ring->small;
-    message->status = ring->mode;
+    message->status = ring->mode == MODE_LIGHT ? MODE_IDLE : ring->mode;
     message->is_whole = ring->mode != MODE_CHORD;
     message->vnodes[0] = ring->vnodes[0].self;
     message->nodes_vnodes_count[0] = ring->config.vnodes_count;
