@@ -69,10 +69,10 @@ static void print_tally(const char *family, const char *kind, const struct peerf
 }
 
 static void print_report(const struct peerfuzz *fuzz) {
-    static const char *const services[] = {"ping",   "compare",  "offer",    "confirm",  "prove",   "capture",
-                                           "walk",   "decrees",  "lend",     "hand",     "probe",   "mirror",
-                                           "follow", "entrance", "in_force", "captures", "hello",   NULL,
-                                           NULL,     "search",   NULL,       NULL,       "reports", "none"};
+    static const char *const services[] = {
+        "ping",  "compare", "offer",   "confirm", "prove",  "capture",  "walk",     "decrees",
+        "lend",  "hand",    "probe",   "mirror",  "follow", "entrance", "in_force", "captures",
+        "hello", "relay",   "relayed", "search",  "roll",   "acts",     "reports",  "none"};
     _Static_assert(sizeof services / sizeof *services == PEER_RPC_SERVICES_COUNT + 1, "a name for each");
     printf("{");
     for (unsigned i = 0; i < PEERFUZZ_FAMILIES_COUNT; i++) {

@@ -9,6 +9,8 @@
 #include "node/search/search_put.h"
 #include "peerfuzz.h"
 #include "protocol/copies/reconcile_message.h"
+#include "protocol/crowd/relay_message.h"
+#include "protocol/crowd/wish.h"
 #include "protocol/ring/decree.h"
 #include "protocol/search/search_code.h"
 #include "store/remote/backend_code.h"
@@ -233,6 +235,44 @@ static void put_acts(struct peerfuzz *fuzz, struct buf *out) {
     buf_put(out, bytes_of(memory, below(fuzz, 8) == 0 ? size / 2 + 1 : size));
 }
 
+static struct bytes some_wish(struct peerfuzz *fuzz, uint8_t memory[CROWD_WISH_SIZE_MAX]) {
+    struct wish wish = {.kind = below(fuzz, 2) == 0 ? WISH_URL : WISH_DIGEST, .time = WISH_NEWEST};
+    prng_fill(&fuzz->prng, wish.hash, sizeof wish.hash);
+    prng_fill(&fuzz->prng, wish.digest, sizeof wish.digest);
+    return wish_write(&wish, memory);
+}
+
+/* It becomes its light member, mostly, and searches. */
+static void put_relay(struct peerfuzz *fuzz, struct buf *out) {
+    uint8_t memory[RELAY_MESSAGE_SIZE_MAX];
+    uint8_t wish[CROWD_WISH_SIZE_MAX];
+    struct relay_request request = {
+        .kind = (uint8_t)below(fuzz, RELAY_REQUESTS_END),
+        .number = (uint32_t)prng_u64(&fuzz->prng),
+        .timeout_ms = (uint32_t)below(fuzz, 200),
+        .hits_wanted = (uint8_t)(1 + below(fuzz, RELAY_HITS_MAX)),
+        .wish = some_wish(fuzz, wish),
+    };
+    buf_put(out, relay_write_request(&request, memory));
+}
+
+static void put_relayed(struct peerfuzz *fuzz, struct buf *out) {
+    static const uint8_t finding[] = "no finding";
+    uint8_t memory[RELAY_MESSAGE_SIZE_MAX];
+    uint8_t wish[CROWD_WISH_SIZE_MAX];
+    struct relay_notice notice = {
+        .kind = (uint8_t)below(fuzz, RELAY_NOTICES_END),
+        .number = (uint32_t)below(fuzz, 100),
+        .wish = some_wish(fuzz, wish),
+    };
+    struct relay_hit *hit = &notice.hits[0];
+    *hit =
+        (struct relay_hit){.holder = peerfuzz_some_peer(fuzz), .finding = bytes_of(finding, sizeof finding)};
+    notice.hits_count = peer_is_possible(&hit->holder);
+    notice.outcome = notice.hits_count > 0 ? RELAY_HITS : RELAY_NOTHING;
+    buf_put(out, relay_write_notice(&notice, memory));
+}
+
 void peerfuzz_put_question(struct peerfuzz *fuzz, unsigned service, struct buf *out) {
     switch (service) {
     case PEER_RPC_COMPARE:
@@ -279,6 +319,12 @@ void peerfuzz_put_question(struct peerfuzz *fuzz, unsigned service, struct buf *
         break;
     case PEER_RPC_ACTS:
         put_acts(fuzz, out);
+        break;
+    case PEER_RPC_RELAY:
+        put_relay(fuzz, out);
+        break;
+    case PEER_RPC_RELAYED:
+        put_relayed(fuzz, out);
         break;
     case PEER_RPC_FOLLOW:
     case PEER_RPC_ENTRANCE: /* empty, as they should be */

@@ -619,7 +619,12 @@ static void put_view(const struct crowd_driver *driver, struct json *json) {
     const struct crowd_config *config = &driver->config.crowd;
     unsigned view_size = config->view_size > 0 ? config->view_size : CROWD_DRIVER_VIEW_SIZE;
     size_t count = driver->neighbours_count;
-    json_text(json, "state", count == 0 ? "joining" : count < view_size / 4u ? "alone" : "part");
+    bool is_light = driver->config.search != NULL; /* and has no view */
+    json_text(json, "state",
+              is_light                 ? "light"
+              : count == 0             ? "joining"
+              : count < view_size / 4u ? "alone"
+                                       : "part");
     json_text(json, "overlay", kinds[config->kind]);
     json_text(json, "part", parts[config->part]);
     JSON_COUNTS(json, {"view_size", view_size},

@@ -20,6 +20,7 @@
 #include "protocol/ring/ring.h"
 
 struct crowd_driver;
+struct crowd_driver_hit;
 struct datagram_message;
 struct transport;
 
@@ -42,6 +43,10 @@ struct crowd_driver_config {
      * from any thread. On the ring's loop: must not wait.
      */
     bool (*look)(void *context, uint64_t number, struct bytes wish);
+    /* (none) of a light member: crowd_driver_find() asks this instead, and crowd_driver_begin() is not
+     * called. */
+    enum err (*search)(void *context, struct bytes wish, uint32_t timeout_ms, size_t hits_wanted,
+                       struct crowd_driver_hit *out, size_t *ret_count);
     void (*blame)(void *context, const struct peer *peer, const char *sentence);
     void *context;
 };
@@ -73,6 +78,9 @@ struct crowd_driver_hit {
     size_t contents_size;
     uint8_t contents[CROWD_FINDING_SIZE_MAX];
 };
+
+/* Of a hit whose contents have come: what is in it. False: it makes no sense. */
+bool crowd_driver_read_hit(struct crowd_driver_hit *hit);
 
 /*
  * Search and wait. Returns as soon as something was found, with what has come by then; `hits_wanted` (1 to

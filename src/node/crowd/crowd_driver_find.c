@@ -264,29 +264,62 @@ static enum err await(struct crowd_driver *driver, struct crowd_driver_search *s
     return ERR_CANCELLED;
 }
 
+bool crowd_driver_read_hit(struct crowd_driver_hit *hit) {
+    size_t findings_count = 0;
+    bool is_sound =
+        wish_read_findings(bytes_of(hit->contents, hit->contents_size), hit->findings, &findings_count);
+    hit->findings_count = (uint8_t)findings_count;
+    return is_sound;
+}
+
 static size_t copy_hits(const struct crowd_driver_search *search, size_t hits_max,
                         struct crowd_driver_hit *out) {
     size_t count = 0;
     for (size_t i = 0; i < search->hits_count && count < hits_max; i++) {
-        struct crowd_driver_hit *hit = &out[count];
-        size_t findings_count = 0;
-        *hit = search->hits[i];
-        if (wish_read_findings(bytes_of(hit->contents, hit->contents_size), hit->findings, &findings_count)) {
-            hit->findings_count = (uint8_t)findings_count;
-            count++;
-        }
+        out[count] = search->hits[i];
+        count += crowd_driver_read_hit(&out[count]);
     }
     return count;
+}
+
+/* A light member's: hits of nodes that are not trusted are passed over here. */
+static enum err find_elsewhere(struct crowd_driver *driver, struct bytes wish, uint32_t timeout_ms,
+                               size_t hits_wanted, struct crowd_driver_hit *out, size_t *ret_count) {
+    const struct crowd_driver_config *config = &driver->config;
+    size_t count = 0;
+    size_t found_count = 0;
+    enum err err = driver->is_stopped
+                       ? ERR_CANCELLED
+                       : config->search(config->context, wish, timeout_ms, hits_wanted, out, &found_count);
+    pthread_mutex_lock(&driver->lock);
+    for (size_t i = 0; err == ERR_OK && i < found_count; i++) {
+        if (!crowd_driver_distrusts(driver, &out[i].holder)) {
+            out[count] = out[i];
+            count += crowd_driver_read_hit(&out[count]); /* what it borrows is its own */
+        }
+    }
+    driver->totals.finds_count++;
+    driver->totals.timeouts_count += err == ERR_TIMEOUT;
+    driver->totals.refused_count += err == ERR_BUSY;
+    driver->counters.searches_count++;
+    driver->counters.found_count += count > 0;
+    driver->counters.lost_count += count == 0;
+    pthread_mutex_unlock(&driver->lock);
+    *ret_count = count;
+    return err == ERR_OK && count == 0 ? ERR_NOT_FOUND : err;
 }
 
 enum err crowd_driver_find(struct crowd_driver *driver, const struct wish *wish, uint32_t timeout_ms,
                            size_t hits_wanted, struct crowd_driver_hit *out, size_t *ret_count) {
     uint8_t memory[CROWD_WISH_SIZE_MAX];
     ASSERT(hits_wanted > 0 && hits_wanted <= CROWD_DRIVER_HITS_MAX);
+    struct bytes bytes = wish_write(wish, memory);
+    if (driver->config.search != NULL) {
+        return find_elsewhere(driver, bytes, timeout_ms, hits_wanted, out, ret_count);
+    }
     if (!driver->is_begun) {
         return ERR_UNREACHABLE;
     }
-    struct bytes bytes = wish_write(wish, memory);
     uint64_t deadline_us = crowd_driver_now_us(driver) + timeout_ms * UINT64_C(1000);
     pthread_mutex_lock(&driver->lock);
     driver->totals.finds_count++;

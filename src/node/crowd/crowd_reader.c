@@ -408,6 +408,23 @@ static void reader_note(struct crowd_reader *reader, enum err err, const struct 
     pthread_mutex_unlock(&reader->lock);
 }
 
+/* It is ours from now on, and offered. */
+static void reader_keep(struct crowd_reader *reader, const struct wish *wish, struct bytes surt,
+                        struct obtained *obtained, struct obtained *ret_obtained) {
+    if (!obtained->is_own) {
+        obtained->from = obtained->captured.from;
+        obtained->holders_count = obtained->captured.holders_count;
+        struct bytes own = surt.size > 0 && wish->kind == WISH_URL ? surt : obtained->captured.surt;
+        offers_put(reader->config.offers, &obtained->key, &obtained->captured, own, bytes_of(NULL, 0));
+    }
+    const struct captured *captured = &obtained->captured;
+    obtained->is_fetch_vouched_for =
+        captured->is_signed &&
+        (reader->config.takes_any || reader_trusts(&reader->config, captured->is_signed, captured->signer));
+    *ret_obtained = *obtained;
+    ret_obtained->captured.document.sum = &ret_obtained->captured.sum;
+}
+
 enum err crowd_reader_get(struct crowd_reader_session *session, const struct wish *wish, struct bytes surt,
                           uint32_t timeout_ms, struct obtained *ret_obtained, struct err_detail *detail) {
     struct crowd_reader *reader = session->reader;
@@ -419,22 +436,30 @@ enum err crowd_reader_get(struct crowd_reader_session *session, const struct wis
     struct obtained obtained = {0};
     enum err err = get_own(&errand, &obtained) ? ERR_OK : search(&errand, &obtained, detail);
     reader_note(reader, err, &obtained);
-    if (err != ERR_OK) {
-        return err;
+    if (err == ERR_OK) {
+        reader_keep(reader, wish, surt, &obtained, ret_obtained);
     }
-    if (!obtained.is_own) {
-        obtained.from = obtained.captured.from;
-        obtained.holders_count = obtained.captured.holders_count;
-        struct bytes own = surt.size > 0 && wish->kind == WISH_URL ? surt : obtained.captured.surt;
-        offers_put(reader->config.offers, &obtained.key, &obtained.captured, own, bytes_of(NULL, 0));
+    return err;
+}
+
+enum err crowd_reader_take(struct crowd_reader_session *session, const struct wish *wish,
+                           const struct crowd_driver_hit *hits, size_t hits_count, uint32_t timeout_ms,
+                           struct obtained *ret_obtained, struct err_detail *detail) {
+    struct errand errand = {
+        .session = session,
+        .wish = wish,
+        .deadline_us = reader_now_us() + (uint64_t)timeout_ms * 1000,
+    };
+    struct obtained obtained = {0};
+    ASSERT(hits_count <= CROWD_DRIVER_HITS_MAX);
+    memcpy(session->hits, hits, hits_count * sizeof *hits);
+    sort_hits(&errand, hits_count);
+    enum err err = get_own(&errand, &obtained) ? ERR_OK : fetch_any(&errand, &obtained, detail);
+    reader_note(session->reader, err, &obtained);
+    if (err == ERR_OK) {
+        reader_keep(session->reader, wish, bytes_of(NULL, 0), &obtained, ret_obtained);
     }
-    const struct captured *captured = &obtained.captured;
-    obtained.is_fetch_vouched_for =
-        captured->is_signed &&
-        (reader->config.takes_any || reader_trusts(&reader->config, captured->is_signed, captured->signer));
-    *ret_obtained = obtained;
-    ret_obtained->captured.document.sum = &ret_obtained->captured.sum;
-    return ERR_OK;
+    return err;
 }
 
 void crowd_reader_stat(struct crowd_reader *reader, struct crowd_reader_stat *ret_stat) {

@@ -72,6 +72,14 @@ enum err crowd_reader_get(struct crowd_reader_session *session, const struct wis
                           uint32_t timeout_ms, struct obtained *ret_obtained,
                           struct err_detail *detail) MUST_CHECK;
 
+/*
+ * Likewise, but without a search: from these holders, or from our own offers. For what they have said that
+ * they have.
+ */
+enum err crowd_reader_take(struct crowd_reader_session *session, const struct wish *wish,
+                           const struct crowd_driver_hit *hits, size_t hits_count, uint32_t timeout_ms,
+                           struct obtained *ret_obtained, struct err_detail *detail) MUST_CHECK;
+
 /* What it got from others. */
 struct crowd_reader_stat {
     uint64_t wanted_count;

@@ -144,6 +144,13 @@ enum err peer_rpc_call(struct peer_rpc *peer_rpc, const struct peer *peer, enum 
     return peer_rpc_start_call(peer_rpc, peer, service, question, deadline_us, done, context, &number);
 }
 
+enum err peer_rpc_call_open(struct peer_rpc *peer_rpc, const struct peer *peer, enum peer_rpc_service service,
+                            struct bytes question, uint32_t timeout_ms, peer_rpc_done *done, void *context) {
+    bool is_there = peer_has_key(peer) && peer_rpc_line_find(peer_rpc, peer) != NULL;
+    return is_there ? peer_rpc_call(peer_rpc, peer, service, question, timeout_ms, done, context)
+                    : ERR_CLOSED;
+}
+
 /* ---- races: the first of several nodes that answers ---- */
 
 /* Questions of other threads: of one peer, or of several at once until one gives a good answer. */
@@ -426,12 +433,15 @@ enum err peer_rpc_new(const struct peer_rpc_config *config, struct peer_rpc **re
     peer_rpc->prepare.data = peer_rpc;
     uv_prepare_start(&peer_rpc->prepare, on_prepare);
     err = peer_rpc_make_tls(peer_rpc, detail);
-    err = err == ERR_OK ? listen_at(peer_rpc, detail) : err;
+    err = err == ERR_OK && !config->is_outbound ? listen_at(peer_rpc, detail) : err;
     if (err != ERR_OK) {
         peer_rpc_free(peer_rpc);
         return err;
     }
-    peer_rpc->address = config->public.port > 0 ? config->public : stream_server_address(peer_rpc->server);
+    if (!config->is_outbound) {
+        peer_rpc->address =
+            config->public.port > 0 ? config->public : stream_server_address(peer_rpc->server);
+    }
     *ret_peer_rpc = peer_rpc;
     return ERR_OK;
 }

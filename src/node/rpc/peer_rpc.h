@@ -68,14 +68,16 @@ enum peer_rpc_service {
     PEER_RPC_PROBE,   /* groups, as the next: random bytes, as many as asked for (group_driver.h) */
     PEER_RPC_MIRROR,  /* groups: pieces of collections (mirror_driver.h) */
     PEER_RPC_FOLLOW,  /* keeping: offer me what is new in your arcs */
-    PEER_RPC_ENTRANCE,    /* reading: where are your pages for browsers? (public_urls.h) */
-    PEER_RPC_IN_FORCE,    /* decrees: are these in force at the other node? */
-    PEER_RPC_CAPTURES,    /* copies: many captures by their keys, as many as fit into an answer */
-    PEER_RPC_HELLO,       /* what the two nodes speak (protocol/ring/dialect.h): answered here, asked first */
-    PEER_RPC_SEARCH = 19, /* full text: what this node finds (protocol/search/search_code.h) */
-    PEER_RPC_ROLL = 20,   /* the memberships of these keys (protocol/ring/roll.h) */
-    PEER_RPC_ACTS = 21,   /* stewards: which acts and charter the asker has; answer: what it lacks */
-    PEER_RPC_REPORTS = 22, /* what nodes say of themselves (node/ring/reports.h) */
+    PEER_RPC_ENTRANCE, /* reading: where are your pages for browsers? (public_urls.h) */
+    PEER_RPC_IN_FORCE, /* decrees: are these in force at the other node? */
+    PEER_RPC_CAPTURES, /* copies: many captures by their keys, as many as fit into an answer */
+    PEER_RPC_HELLO,    /* what the two nodes speak (protocol/ring/dialect.h): answered here, asked first */
+    PEER_RPC_RELAY,    /* the crowd, for light members: be my relay, search for me (crowd/relay.h) */
+    PEER_RPC_RELAYED,  /* and back: have you this? that was found (crowd/relayed.h) */
+    PEER_RPC_SEARCH,   /* full text: what this node finds (protocol/search/search_code.h) */
+    PEER_RPC_ROLL,     /* the memberships of these keys (protocol/ring/roll.h) */
+    PEER_RPC_ACTS,     /* stewards: which acts and charter the asker has; answer: what it lacks */
+    PEER_RPC_REPORTS,  /* what nodes say of themselves (node/ring/reports.h) */
     PEER_RPC_SERVICES_COUNT,
 };
 
@@ -101,6 +103,7 @@ struct peer_rpc_config {
     const struct identity *identity; /* borrowed */
     const struct clock *clock;       /* (clock_system) */
     struct address address;          /* to listen at, TCP */
+    bool is_outbound;                /* it listens nowhere and only connects; it then has no address */
     struct address public;           /* (the same) as others reach it */
     const int *held;                 /* (none) a socket bound there already (net/held_port.h), borrowed */
     uint64_t upload_rate;            /* (any) bytes a second, all streams together */
@@ -176,6 +179,12 @@ struct peer_rpc_ticket peer_rpc_defer(struct peer_rpc *peer_rpc);
 void peer_rpc_give(struct peer_rpc *peer_rpc, const struct peer_rpc_ticket *ticket, enum err err,
                    struct bytes answer, const struct err_detail *detail);
 
+/* The same, but only over a stream that is there: of a peer that cannot be reached otherwise. ERR_CLOSED:
+ * there is none. */
+enum err peer_rpc_call_open(struct peer_rpc *peer_rpc, const struct peer *peer, enum peer_rpc_service service,
+                            struct bytes question, uint32_t timeout_ms, peer_rpc_done *done,
+                            void *context) MUST_CHECK;
+
 enum peer_rpc_read {
     PEER_RPC_READ_LIST,    /* a listing: whoever gets one may read a capture within the next moment */
     PEER_RPC_READ_CAPTURE, /* the first piece of one */
@@ -193,7 +202,7 @@ enum err peer_rpc_begin_read(struct peer_rpc *peer_rpc, const struct peer *from,
 
 void peer_rpc_stat(struct peer_rpc *peer_rpc, struct ring_view_rpc *ret_stat);
 
-/* The address at which others reach it. */
+/* The address at which others reach it; port 0: they do not. */
 struct address peer_rpc_address(const struct peer_rpc *peer_rpc);
 
 /* Usual time of answer of that peer in microseconds; 0: not known. */
