@@ -9,8 +9,9 @@ const struct dialect dialect_of_program = {
     .lowest = DIALECT_VERSION_LOWEST,
     .highest = DIALECT_VERSION_HIGHEST,
     .features = ((UINT64_C(1) << (DIALECT_WITNESSES + 1)) - 1) | UINT64_C(1) << DIALECT_STEWARDS |
-                UINT64_C(1) << DIALECT_TWO_ADDRESSES | UINT64_C(1) << DIALECT_PROVENANCE |
-                UINT64_C(1) << DIALECT_REPORTS | UINT64_C(1) << DIALECT_SEARCH,
+                UINT64_C(1) << DIALECT_TWO_ADDRESSES | UINT64_C(1) << DIALECT_RELAY |
+                UINT64_C(1) << DIALECT_PROVENANCE | UINT64_C(1) << DIALECT_REPORTS |
+                UINT64_C(1) << DIALECT_SEARCH,
 };
 
 const struct dialect dialect_of_silence = {
@@ -28,6 +29,7 @@ const char *dialect_feature_name(unsigned feature) {
         [DIALECT_WITNESSES] = "witnesses",
         [DIALECT_STEWARDS] = "stewards",
         [DIALECT_TWO_ADDRESSES] = "two-addresses",
+        [DIALECT_RELAY] = "relay",
         [DIALECT_PROVENANCE] = "provenance",
         [DIALECT_REPORTS] = "reports",
         [DIALECT_SEARCH] = "search",

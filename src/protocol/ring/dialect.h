@@ -46,6 +46,7 @@ enum dialect_feature {
     DIALECT_STEWARDS =
         7, /* charters, invitations and decrees that several stewards have signed; service 21 */
     DIALECT_TWO_ADDRESSES = 8, /* a node is also who it is at the second address that it told */
+    DIALECT_RELAY = 9,         /* the crowd's relay of light members, if they want it: services 17 and 18 */
     DIALECT_PROVENANCE =
         10, /* lists of captures that say which node vouches for them; service 20; decrees of kind 10 */
     DIALECT_REPORTS = 11, /* service 22: what all nodes say of themselves */
