@@ -39,8 +39,10 @@ static int proxy_run(struct cli *cli, const void *values) {
     return serve_node(cli, &serve);
 }
 
-static const struct proxy_options proxy_defaults = {
-    .serve = {.http = SERVE_PORT_NOT_GIVEN, .port = SERVE_PORT_NOT_GIVEN, .keep = SERVE_KEEP_NOT_GIVEN}};
+static const struct proxy_options proxy_defaults = {.serve = {.http = SERVE_PORT_NOT_GIVEN,
+                                                              .port = SERVE_PORT_NOT_GIVEN,
+                                                              .keep = SERVE_KEEP_NOT_GIVEN,
+                                                              .capacity = SERVE_CAPACITY_NOT_GIVEN}};
 
 static const struct option proxy_options[] = {
     OPTION(TEXT, struct proxy_options, serve.data, "data", "DIR", DATA_HELP),
@@ -62,6 +64,10 @@ static const struct option proxy_options[] = {
            "the token for that ring, from \"mnemon ring invite\"; needed only once"),
     OPTION(TEXT, struct proxy_options, serve.token_file, "token-file", "FILE",
            "read that token from the first line of a file, or of the input for -"),
+    OPTION(NUMBER, struct proxy_options, serve.capacity, "capacity", "N",
+           "take part in the ring as a full member that holds and crawls, with so many virtual nodes (0: a "
+           "light member, unless this directory's node was more than that)",
+           .max = 32),
     OPTION(TEXT, struct proxy_options, serve.user, "user", "NAME",
            "if started as root: become this user before anything is opened"),
     OPTION(TEXT, struct proxy_options, serve.address, "address", "IP",
@@ -92,6 +98,8 @@ const struct command proxy_command = {
         "The pages you read are offered to the crowd only if everybody would have received the same: "
         "requests without cookies and logins, answers that set no cookies and are not marked as private, "
         "from public addresses.\n\n"
+        "In a ring it is a light member: it needs to be reached by nobody, and holds and crawls nothing for "
+        "others; with --capacity 1 it is a full one. A node that was a full member stays that.\n\n"
         "https: connections pass through unread, as tunnels. With --intercept the proxy decrypts them: the "
         "browser must then trust the certificate that --print-ca prints, which is made for this data "
         "directory alone. Anybody who has its file proxy-ca.pem can read all connections of that browser.",

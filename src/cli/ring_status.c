@@ -134,8 +134,9 @@ static void put_nodes(struct buf *line, const json_t *ring) {
     buf_put_string(line, "\nNodes:\n");
     for (size_t i = 0; i < count && i < NODES_SHOWN_MAX; i++) {
         const json_t *node = json_array_get(nodes, i);
-        buf_put_format(line, "  %-24s %s, site %s%s\n", ask_text(node, "address"), ask_text(node, "text"),
-                       ask_text(node, "site"),
+        const char *site = ask_text(node, "site"); /* a light member stands nowhere */
+        buf_put_format(line, "  %-24s %s%s%s%s\n", ask_text(node, "address"), ask_text(node, "text"),
+                       site[0] != '\0' ? ", site " : "", site,
                        json_is_true(json_object_get(node, "self")) ? ", this node" : "");
     }
     if (count > NODES_SHOWN_MAX) {
@@ -236,7 +237,9 @@ static void print_ring(struct buf *out, const struct node_file *node, const json
         buf_put_format(out, "port      %s\n", ask_text(port_map, "text"));
     }
     buf_put_format(out, "state     %s\n", ask_text(ring, "text"));
-    if (json_is_array(vnodes_of(ring))) {
+    if (json_is_true(json_object_get(ring, "light"))) {
+        buf_put_format(out, "knows     %.0f virtual nodes of others\n", ask_number(ring, "known"));
+    } else if (json_is_array(vnodes_of(ring))) {
         buf_put_format(out, "size      about %.0f virtual nodes, %.0f known, %s\n",
                        ask_number(ring, "estimated_size"), ask_number(ring, "known"),
                        strcmp(ask_text(ring, "mode"), "small") == 0 ? "small: all nodes know each other"

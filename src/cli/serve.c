@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/whole_file.h"
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/serve.h"
@@ -22,10 +23,41 @@ enum {
     ANY_PORT = 1, /* of an address that shall have none */
     PROXY_PORT = 8118,
     AWAIT_US = 1000000, /* between two looks at the address */
+    LIGHT_MODE = 0644,
 };
 
 static void replace_if(uint64_t *setting, uint64_t option, bool is_given) {
     *setting = is_given ? option : *setting;
+}
+
+/* In DIR/ring: the node of this directory joined its ring as a light member. */
+static const char *light_path(const struct data *data, const char *name, char out[DATA_PATH_SIZE_MAX + 32]) {
+    snprintf(out, DATA_PATH_SIZE_MAX + 32, "%s/ring%s", data->directory, name);
+    return out;
+}
+
+/* Whoever joins now, or did so as a light member. Whoever founded a ring or was more than a light member
+ * stays that: others count on its copies. */
+static bool serve_may_be_light(const struct data *data, bool is_joining) {
+    char path[DATA_PATH_SIZE_MAX + 32];
+    return access(light_path(data, "/light", path), F_OK) == 0 ||
+           (is_joining && access(light_path(data, "/charter", path), F_OK) != 0);
+}
+
+/* A full disk leaves it as it was, which is said. */
+static void keep_light(const struct cli *cli, const struct data *data, bool is_joining) {
+    char path[DATA_PATH_SIZE_MAX + 32];
+    struct err_detail detail = {0};
+    enum err err = ERR_OK;
+    if (is_joining && access(light_path(data, "/light", path), F_OK) != 0) {
+        err = whole_file_make_directory(light_path(data, "", path), &detail);
+        err = err == ERR_OK
+                  ? whole_file_replace(light_path(data, "/light", path), BYTES(""), LIGHT_MODE, &detail)
+                  : err;
+    }
+    if (err != ERR_OK) {
+        fprintf(cli->err, "%s\n", err_detail_text(&detail, err));
+    }
 }
 
 /* What the file says, and what the options say instead. */
@@ -52,7 +84,14 @@ static int read_settings(struct cli *cli, const struct serve_options *options, c
     }
     replace_if(&settings->http_port, options->http, options->http != NOT_GIVEN);
     replace_if(&settings->ring_port, options->port, options->port != NOT_GIVEN);
-    replace_if(&settings->ring_capacity, options->capacity, options->capacity > 0);
+    if (options->light && options->capacity != SERVE_CAPACITY_NOT_GIVEN && options->capacity > 0) {
+        return cli_fail(cli, "--light is --capacity 0");
+    }
+    replace_if(&settings->ring_capacity, options->capacity, options->capacity != SERVE_CAPACITY_NOT_GIVEN);
+    replace_if(&settings->ring_capacity, 0, options->light);
+    bool is_free = options->capacity == SERVE_CAPACITY_NOT_GIVEN && settings->proxy_light;
+    replace_if(&settings->ring_capacity, 0,
+               options->has_proxy && is_free && serve_may_be_light(data, options->join != NULL));
     replace_if(&settings->node_disk, options->disk, options->disk > 0);
     replace_if(&settings->ring_upload, options->upload_limit, options->upload_limit > 0);
     replace_if(&settings->ring_download, options->download_limit, options->download_limit > 0);
@@ -64,6 +103,10 @@ static int read_settings(struct cli *cli, const struct serve_options *options, c
         settings->ring_keep = options->keep;
     }
     settings->ring_map_port = settings->ring_map_port || options->map_port;
+    if (settings->ring_capacity == 0 && options->map_port) {
+        return cli_fail(cli, "--map-port is for nodes that others reach, and nobody reaches a light member");
+    }
+    settings->ring_map_port = settings->ring_map_port && settings->ring_capacity > 0;
     settings->crawl_allow_private = settings->crawl_allow_private || options->allow_private;
     settings->crawl_allow_private_ring = settings->crawl_allow_private_ring || options->allow_private_ring;
     settings->proxy_intercept = settings->proxy_intercept || options->proxy_intercept;
@@ -95,7 +138,9 @@ static void print_start(const struct cli *cli, const struct node *node, const st
     size_t volumes = node_volumes_count(node);
     fprintf(cli->out, "%zu volume%s, open to clients that hold the token in %s\n", volumes,
             volumes == 1 ? "" : "s", node_token_path(node));
-    if (node_ring_address(node, &ring)) {
+    if (node_is_light(node)) {
+        fprintf(cli->out, "in its ring as a light member; see \"mnemon ring status\"\n");
+    } else if (node_ring_address(node, &ring)) {
         char names[1][GROUP_FILES_NAME_SIZE_MAX];
         bool is_in_group = group_files_list(data->directory, names, 1) > 0;
         const char *what = node_has_ring(node) ? "ring" : is_in_group ? "group" : "mirror";
@@ -254,6 +299,24 @@ static void keep_ports(struct serve_process *process, const struct node *node) {
     process->proxy_port = node_proxy_address(node, &address) ? address.port : 0;
 }
 
+/* Is it a light member? Nobody reaches it then: any way out, any port. */
+static bool set_light(const struct data *data, const struct serve_options *options,
+                      const struct settings *settings, struct node_config *config) {
+    char path[DATA_PATH_SIZE_MAX + 32];
+    bool has_ring = options->join != NULL || access(light_path(data, "/charter", path), F_OK) == 0;
+    bool has_address = settings->ring_address.size > 0 || options->address != NULL;
+    if (settings->ring_capacity > 0) {
+        (void)unlink(light_path(data, "/light", path)); /* mostly it is not there */
+    }
+    if (settings->ring_capacity > 0 || !has_ring) {
+        return false;
+    }
+    config->ring = has_address ? config->ring : address_ipv4(0, 0, 0, 0, 0);
+    config->ring.port = options->port != NOT_GIVEN ? (uint16_t)options->port : 0;
+    config->ring_public = (struct address){0};
+    return true;
+}
+
 static int run_node(struct cli *cli, const struct data *data, const struct serve_options *options,
                     const struct settings *settings, struct serve_process *process) {
     struct mirror_limit down;
@@ -294,6 +357,9 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
     }
     if (status != CLI_DONE) {
         return status;
+    }
+    if (set_light(data, options, settings, &config)) {
+        keep_light(cli, data, options->join != NULL);
     }
     instance_set_cache_size(data->instance, (size_t)settings->store_cache);
     struct node *node;
@@ -422,7 +488,7 @@ static int serve_run(struct cli *cli, const void *values) {
 }
 
 static const struct serve_options serve_defaults = {
-    .http = NOT_GIVEN, .port = NOT_GIVEN, .keep = SERVE_KEEP_NOT_GIVEN};
+    .http = NOT_GIVEN, .port = NOT_GIVEN, .keep = SERVE_KEEP_NOT_GIVEN, .capacity = SERVE_CAPACITY_NOT_GIVEN};
 
 static const struct option serve_options[] = {
     OPTION(TEXT, struct serve_options, data, "data", "DIR", DATA_HELP),
@@ -450,8 +516,11 @@ static const struct option serve_options[] = {
         "ask the router to pass that port on to this node, by PCP, NAT-PMP or UPnP, and tell other nodes the "
         "address outside"),
     OPTION(NUMBER, struct serve_options, capacity, "capacity", "N",
-           "how many virtual nodes this node runs (1); twice as many are twice the work", .min = 1,
+           "how many virtual nodes this node runs (1); twice as many are twice the work; 0: as --light",
            .max = 32),
+    OPTION(
+        FLAG, struct serve_options, light, "light", NULL,
+        "in a ring: only read from it, over connections that this node opens; hold and crawl nothing for it"),
     OPTION(SIZE, struct serve_options, disk, "disk", "SIZE",
            "the quota of disk for the archive, such as 500GB: its volumes on this machine take no more (no "
            "limit)",
@@ -482,18 +551,20 @@ const struct command serve_command = {
     .name = "serve",
     .summary = "run a node: serve the archive, crawl its jobs, share with others",
     .synopsis = "[OPTION…]",
-    .details = "Runs the jobs of the data directory (\"mnemon job\") and serves the archive until it is "
-               "stopped (Ctrl-C, SIGTERM). Requests that have begun are still answered.\n\n"
-               "Open the address that it prints in a browser to see the archive, the jobs and a dashboard. "
-               "Everybody who can reach it may read; making changes requires the token in the data "
-               "directory. \"mnemon status\" shows what the node is doing.\n\n"
-               "The volumes of the archive are open to clients that hold the same token: another machine can "
-               "name this node in its connector file and then store and read documents here. While a node "
-               "runs, \"archive\", \"import\", \"list\", \"get\" and \"export\" work through it; maintenance "
-               "such as \"mnemon store verify\" needs the node to be stopped.\n\n"
-               "A node takes part in a ring if its data directory has a charter (\"mnemon ring create\", "
-               "--join), in groups that it has joined (\"mnemon group\"), and in the exchange of collections "
-               "(\"mnemon mirror\"). Other nodes reach it at --address.",
+    .details =
+        "Runs the jobs of the data directory (\"mnemon job\") and serves the archive until it is "
+        "stopped (Ctrl-C, SIGTERM). Requests that have begun are still answered.\n\n"
+        "Open the address that it prints in a browser to see the archive, the jobs and a dashboard. "
+        "Everybody who can reach it may read; making changes requires the token in the data "
+        "directory. \"mnemon status\" shows what the node is doing.\n\n"
+        "The volumes of the archive are open to clients that hold the same token: another machine can "
+        "name this node in its connector file and then store and read documents here. While a node "
+        "runs, \"archive\", \"import\", \"list\", \"get\" and \"export\" work through it; maintenance "
+        "such as \"mnemon store verify\" needs the node to be stopped.\n\n"
+        "A node takes part in a ring if its data directory has a charter (\"mnemon ring create\", "
+        "--join), in groups that it has joined (\"mnemon group\"), and in the exchange of collections "
+        "(\"mnemon mirror\"). Other nodes reach it at --address. With --light it only reads from its ring: "
+        "nobody needs to reach it, and it holds and crawls nothing for others.",
     .options = serve_options,
     .options_size = sizeof(struct serve_options),
     .defaults = &serve_defaults,

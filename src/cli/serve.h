@@ -4,7 +4,12 @@
 
 #include "cli/cli.h"
 
-enum { SERVE_PORT_NOT_GIVEN = UINT16_MAX + 1, SERVE_KEEP_NOT_GIVEN = 255 }; /* as configured */
+/* As configured. */
+enum {
+    SERVE_PORT_NOT_GIVEN = UINT16_MAX + 1,
+    SERVE_KEEP_NOT_GIVEN = 255,
+    SERVE_CAPACITY_NOT_GIVEN = 255,
+};
 
 /* 0 or NULL: as configured. */
 struct serve_options {
@@ -21,7 +26,8 @@ struct serve_options {
     const char *user;
     uint64_t port; /* SERVE_PORT_NOT_GIVEN */
     bool map_port;
-    uint64_t capacity;
+    uint64_t capacity; /* SERVE_CAPACITY_NOT_GIVEN; 0: a light member */
+    bool light;
     uint64_t disk;
     uint64_t upload_limit;
     uint64_t download_limit;

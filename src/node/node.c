@@ -178,6 +178,9 @@ static enum err make_dialects(struct node *node, struct err_detail *detail) {
     if (!config->settings->search_enabled) {
         own.features &= ~(UINT64_C(1) << DIALECT_SEARCH);
     }
+    if (!settings_make_relay(config->settings)) {
+        own.features &= ~(UINT64_C(1) << DIALECT_RELAY);
+    }
     if (config->program != NULL) {
         snprintf(own.program, sizeof own.program, "%s", config->program);
     }
@@ -224,7 +227,8 @@ static enum err start_ring(struct node *node, struct err_detail *detail) {
         .second = config->ring_second,
         .join = config->ring_join,
         .token = config->ring_token,
-        .vnodes_count = (uint8_t)config->settings->ring_capacity,
+        .is_light = config->settings->ring_capacity == 0,
+        .vnodes_count = (uint8_t)(config->settings->ring_capacity > 0 ? config->settings->ring_capacity : 1),
         .first_vnode = (uint8_t)config->settings->ring_first_place,
         .nameservers = settings_text(config->settings->crawl_nameservers),
         .dialects = node->dialects,
@@ -579,6 +583,10 @@ size_t node_volumes_count(const struct node *node) {
 
 bool node_has_ring(const struct node *node) {
     return transport_has_ring(node->transport);
+}
+
+bool node_is_light(const struct node *node) {
+    return transport_is_light(node->transport);
 }
 
 bool node_ring_address(const struct node *node, struct address *ret_address) {

@@ -68,6 +68,7 @@ size_t node_volumes_count(const struct node *node); /* that it offers */
 /* The address of its socket for other nodes. False: it is in no ring, and in no group yet. */
 bool node_ring_address(const struct node *node, struct address *ret_address);
 bool node_has_ring(const struct node *node);
+bool node_is_light(const struct node *node); /* in its ring */
 
 /* The address at which browsers find the proxy. False: there is none. */
 bool node_proxy_address(const struct node *node, struct address *ret_address);

@@ -184,6 +184,10 @@ enum err ring_services_set_transport(struct ring_services *ring_services, struct
     struct transport_tenant tenant = {
         .news = on_news, .charter = on_charter, .member = on_member, .context = ring_services};
     ring_services->transport = transport;
+    ring_services->is_light = transport_is_light(transport);
+    if (ring_services->is_light) {
+        decrees_set_light(ring_services->decrees);
+    }
     transport_add(transport, &tenant);
     ring_services_add_links(ring_services);
     ring_services_add_crowd(ring_services);
@@ -206,11 +210,23 @@ static bool admits(void *context, const struct peer *peer) {
            ring_services_hears(ring_services, peer);
 }
 
+/* What a light member answers, over streams that it has opened: which decrees there are; and to its relay,
+ * what it has read. It has no copies, no hosts and no public pages. */
+static bool services_is_light(struct ring_services *ring_services, const struct peer *peer,
+                              enum peer_rpc_service service) {
+    bool is_for_relay = service == PEER_RPC_HAND || service == PEER_RPC_RELAYED;
+    return service == PEER_RPC_DECREES || service == PEER_RPC_IN_FORCE ||
+           (is_for_relay && ring_services->relayed != NULL && relayed_is_relay(ring_services->relayed, peer));
+}
+
 /* A member of a group need not be one of the ring, and the other way round. Collections may be for others,
  * too. */
 static bool serves(void *context, const struct peer *peer, enum peer_rpc_service service) {
     struct ring_services *ring_services = context;
     bool is_for_groups = service == PEER_RPC_PROBE || service == PEER_RPC_MIRROR;
+    if (ring_services->is_light && !is_for_groups && !services_is_light(ring_services, peer, service)) {
+        return false;
+    }
     bool is_of_group = is_for_groups && group_driver_is_member(ring_services->group_driver, peer);
     return is_of_group || (service != PEER_RPC_PROBE && transport_admits(ring_services->transport, peer)) ||
            (service == PEER_RPC_MIRROR && ring_services_hears(ring_services, peer));
@@ -253,6 +269,7 @@ enum err ring_services_make_peer_rpc(struct ring_services *ring_services, struct
         .clock = ring_services->config.clock,
         .address = transport_listening(ring_services->transport),
         .public = ring_services->self.address,
+        .is_outbound = ring_services->is_light,
         .held = transport_held(ring_services->transport),
         .upload_rate = settings->ring_upload,
         .download_rate = settings->ring_download,
@@ -359,9 +376,12 @@ void ring_services_share_crawl(struct ring_services *ring_services, struct crawl
     if (!ring_services->has_ring) {
         return;
     }
+    config->identity = transport_identity(ring_services->transport);
+    if (ring_services->is_light) {
+        return; /* jobs of its own are its own: nobody shares them */
+    }
     config->route = &ring_services->route;
     config->permits = host_leases_permits(ring_services->host_leases);
-    config->identity = transport_identity(ring_services->transport);
     config->attach = host_leases_attach;
     config->detach = host_leases_detach;
     config->shared = ring_services->host_leases;
@@ -552,10 +572,14 @@ static enum err services_begin(struct ring_services *ring_services, const struct
         err = begin_reading(ring_services, charter->mapping);
     }
     err = err == ERR_OK ? ring_services_begin_search(ring_services) : err;
-    err = err == ERR_OK ? ring_services_make_reports(ring_services) : err;
-    err = err == ERR_OK ? link_sender_start(&link_sender, &ring_services->link_sender) : err;
+    bool is_light = ring_services->is_light; /* then these are not started: no copies, no links, no report */
+    err = err == ERR_OK && !is_light ? ring_services_make_reports(ring_services) : err;
+    err = err == ERR_OK && !is_light ? link_sender_start(&link_sender, &ring_services->link_sender) : err;
     err = err == ERR_OK ? ring_services_start_peer_rpc(ring_services, detail) : err;
-    err = err == ERR_OK ? copies_start(ring_services->copies, ring_services->captures, detail) : err;
+    err = err == ERR_OK ? ring_services_start_relayed(ring_services, detail) : err;
+    if (err == ERR_OK && !is_light) {
+        err = copies_start(ring_services->copies, ring_services->captures, detail);
+    }
     return err;
 }
 
@@ -625,15 +649,17 @@ void ring_services_beat(struct ring_services *ring_services) {
         if (ring_services_crowd_driver(ring_services) != NULL) {
             ring_services_beat_crowd(ring_services);
         }
-        if (is_judged_anew) {
-            copies_wake(ring_services->copies); /* what was refused may be taken now */
+        if (!ring_services->is_light) {
+            if (is_judged_anew) {
+                copies_wake(ring_services->copies); /* what was refused may be taken now */
+            }
+            ring_services_look_at_jobs(ring_services);
+            watch_ring(ring_services);
+            ring_services_beat_reports(ring_services);
         }
-        ring_services_look_at_jobs(ring_services);
-        watch_ring(ring_services);
         ring_services_beat_search(ring_services);
         ring_services_beat_absence(ring_services, was_heard);
         ring_services_beat_decrees(ring_services);
-        ring_services_beat_reports(ring_services);
     }
 }
 
@@ -645,6 +671,7 @@ void ring_services_stop(struct ring_services *ring_services) {
     if (ring_services->peer_rpc != NULL) {
         peer_rpc_stop(ring_services->peer_rpc);
     }
+    ring_services_stop_relays(ring_services);
     if (ring_services->mirror_driver != NULL) {
         mirror_driver_stop(ring_services->mirror_driver);
     }
@@ -661,8 +688,8 @@ void ring_services_stop(struct ring_services *ring_services) {
 bool ring_services_count(void *context, uint64_t *ret_count) {
     struct ring_services *ring_services = context;
     struct peer peers[2];
-    if (!ring_services->is_begun || holders_all(ring_services->holders, peers, 2) < 2 ||
-        copies_has_everything(ring_services->copies)) {
+    if (!ring_services->is_begun || ring_services->is_light ||
+        holders_all(ring_services->holders, peers, 2) < 2 || copies_has_everything(ring_services->copies)) {
         return false;
     }
     *ret_count = 0;
@@ -817,7 +844,8 @@ void ring_services_view(struct ring_services *ring_services, struct arena *arena
     }
     decrees_view(ring_services->decrees, arena, view);
     view->nodes_count = ring_services->holders != NULL ? holders_all(ring_services->holders, NULL, 0) : 0;
-    view->is_begun = ring_services->is_begun;
+    view->is_light = ring_services->is_light;
+    view->is_begun = ring_services->is_begun && !ring_services->is_light;
     if (view->is_begun) {
         struct link_relay_counters links = link_sender_counters(ring_services->link_sender);
         host_leases_stat(ring_services->host_leases, &view->leases);
@@ -831,6 +859,7 @@ void ring_services_view(struct ring_services *ring_services, struct arena *arena
         copies_view(ring_services->copies, arena, &view->copies);
         ring_services_view_reports(ring_services, arena, view);
     }
+    ring_services_view_relays(ring_services, arena, view);
     if (ring_services->sites != NULL) {
         sites_view(ring_services->sites, arena, view);
     }

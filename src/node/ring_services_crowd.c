@@ -2,13 +2,15 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "base/utc.h"
 #include "net/datagram.h"
 #include "node/ring_services_state.h"
 #include "replay/admin/metrics.h"
+#include "replay/admin/ring_text.h"
 #include "replay/site/fill.h"
 #include "store/access/access.h"
 
-enum { HOT_MAX = 20, HOT_SIZE_MAX = 4 << 20 };
+enum { HOT_MAX = 20, HOT_SIZE_MAX = 4 << 20, RELAY_SENTENCE_SIZE_MAX = 512 };
 
 /* ---- making ---- */
 
@@ -74,14 +76,31 @@ static enum err make_offers(struct ring_services *ring_services, struct err_deta
     return err;
 }
 
-static bool crowd_look(void *context, uint64_t number, struct bytes wish) {
+static bool look_stored(void *context, uint64_t number, struct bytes wish) {
     const struct ring_services *ring_services = context;
     return ring_services->stored_offers != NULL &&
            stored_offers_look(ring_services->stored_offers, number, wish);
 }
 
+/* What is on the disk here, else what light members have. */
+static bool crowd_look(void *context, uint64_t number, struct bytes wish) {
+    const struct ring_services *ring_services = context;
+    return look_stored(context, number, wish) ||
+           (ring_services->relay != NULL && relay_look(ring_services->relay, number, wish));
+}
+
+/* A light member's. */
+static enum err crowd_search(void *context, struct bytes wish, uint32_t timeout_ms, size_t hits_wanted,
+                             struct crowd_driver_hit *out, size_t *ret_count) {
+    const struct ring_services *ring_services = context;
+    return ring_services->relayed == NULL
+               ? ERR_UNREACHABLE
+               : relayed_find(ring_services->relayed, wish, timeout_ms, hits_wanted, out, ret_count);
+}
+
 static enum err make_crowd_driver(struct ring_services *ring_services) {
     const struct settings *settings = ring_services->config.settings;
+    bool may_look = settings->crowd_offers == SETTINGS_OFFERS_KEPT || settings_make_relay(settings);
     struct crowd_driver_config crowd_driver = {
         .directory = ring_services->config.directory,
         .transport = ring_services->transport,
@@ -92,7 +111,8 @@ static enum err make_crowd_driver(struct ring_services *ring_services) {
             },
         .clock = ring_services->config.clock,
         .have = have,
-        .look = settings->crowd_offers == SETTINGS_OFFERS_KEPT ? crowd_look : NULL,
+        .look = may_look ? crowd_look : NULL,
+        .search = ring_services->is_light ? crowd_search : NULL,
         .blame = ring_services_blame,
         .context = ring_services,
     };
@@ -114,9 +134,47 @@ static enum err make_crowd_reader(struct ring_services *ring_services) {
     return ring_services->crowd_reader == NULL ? ERR_MEMORY : ERR_OK;
 }
 
+static size_t relays_list(void *context, struct peer *out, size_t peers_max) {
+    const struct ring_services *ring_services = context;
+    return holders_all(ring_services->holders, out, peers_max);
+}
+
+/* A member is a relay, a light member has one. */
+static enum err make_relays(struct ring_services *ring_services) {
+    const struct settings *settings = ring_services->config.settings;
+    struct relay_config relay = {
+        .self = ring_services->self,
+        .members_max = settings->crowd_relay,
+        .peer_rpc = ring_services->peer_rpc,
+        .crowd_driver = ring_services->crowd_driver,
+        .offers = ring_services->offers,
+        .captures = ring_services->captures,
+        .trusts = trusts,
+        .blame = ring_services_blame,
+        .look = look_stored,
+        .context = ring_services,
+        .clock = ring_services->config.clock,
+    };
+    struct relayed_config relayed = {
+        .peer_rpc = ring_services->peer_rpc,
+        .dialects = ring_services->config.dialects,
+        .offers = ring_services->offers,
+        .list = relays_list,
+        .note = ring_services_note,
+        .context = ring_services,
+        .clock = ring_services->config.clock,
+    };
+    if (ring_services->is_light) {
+        return relayed.dialects != NULL ? relayed_new(&relayed, &ring_services->relayed) : ERR_OK;
+    }
+    return settings_make_relay(settings) ? relay_new(&relay, &ring_services->relay) : ERR_OK;
+}
+
 static void on_looked(void *context, uint64_t number, struct bytes finding) {
     const struct ring_services *ring_services = context;
-    crowd_driver_looked(ring_services->crowd_driver, number, finding);
+    if (!relay_looked(ring_services->relay, number)) {
+        crowd_driver_looked(ring_services->crowd_driver, number, finding);
+    }
 }
 
 static enum err make_stored_offers(struct ring_services *ring_services, uint8_t mapping) {
@@ -146,7 +204,10 @@ void ring_services_make_crowd(struct ring_services *ring_services, uint8_t mappi
     }
     enum err err = make_offers(ring_services, &detail);
     err = err == ERR_OK ? make_crowd_driver(ring_services) : err;
-    err = err == ERR_OK ? make_stored_offers(ring_services, mapping) : err;
+    if (!ring_services->is_light) {
+        err = err == ERR_OK ? make_stored_offers(ring_services, mapping) : err;
+    }
+    err = err == ERR_OK ? make_relays(ring_services) : err;
     err = err == ERR_OK ? make_crowd_reader(ring_services) : err;
     if (err != ERR_OK && ring_services->config.note != NULL) {
         char sentence[ERR_TEXT_SIZE_MAX + 32];
@@ -162,7 +223,17 @@ void ring_services_beat_crowd(struct ring_services *ring_services) {
     }
 }
 
+enum err ring_services_start_relayed(struct ring_services *ring_services, struct err_detail *detail) {
+    return ring_services->relayed != NULL ? relayed_start(ring_services->relayed, detail) : ERR_OK;
+}
+
+void ring_services_stop_relays(struct ring_services *ring_services) {
+    relay_stop(ring_services->relay);
+    relayed_stop(ring_services->relayed);
+}
+
 void ring_services_stop_crowd(struct ring_services *ring_services) {
+    relayed_cancel(ring_services->relayed);
     if (ring_services->crowd_driver != NULL) {
         crowd_driver_stop(ring_services->crowd_driver);
     }
@@ -172,6 +243,8 @@ void ring_services_stop_crowd(struct ring_services *ring_services) {
 }
 
 void ring_services_free_crowd(struct ring_services *ring_services) {
+    relay_free(ring_services->relay);
+    relayed_free(ring_services->relayed);
     if (ring_services->stored_offers != NULL) {
         stored_offers_free(ring_services->stored_offers);
     }
@@ -191,7 +264,7 @@ void ring_services_free_crowd(struct ring_services *ring_services) {
 void ring_services_begin_crowd(void *context) {
     struct ring_services *ring_services = context;
     uint8_t ring[CROWD_NETWORK_SIZE];
-    if (ring_services_crowd_driver(ring_services) != NULL) {
+    if (!ring_services->is_light && ring_services_crowd_driver(ring_services) != NULL) {
         pthread_mutex_lock(&ring_services->lock);
         memcpy(ring, ring_services->ring_id, sizeof ring);
         pthread_mutex_unlock(&ring_services->lock);
@@ -256,12 +329,59 @@ static void put_offers(struct ring_services *ring_services, struct json *json) {
     crowd_put_hot(ring_services->offers, json);
 }
 
+static void put_relays(struct ring_services *ring_services, struct json *json) {
+    if (ring_services->relay != NULL) {
+        struct relay_stat stat;
+        relay_stat(ring_services->relay, &stat);
+        json_open(json, "relay");
+        JSON_COUNTS(json, {"light_members", stat.members_count}, {"light_members_max", stat.members_max},
+                    {"searches", stat.searches_count}, {"wishes", stat.wishes_count},
+                    {"taken", stat.taken_count}, {"refused", stat.refused_count});
+        json_close(json);
+    }
+    if (ring_services->relayed != NULL) {
+        struct relayed_stat stat;
+        char address[ADDRESS_TEXT_SIZE_MAX];
+        char since[UTC_RFC3339_SIZE];
+        relayed_stat(ring_services->relayed, &stat);
+        json_open(json, "relayed");
+        json_text(json, "relay", stat.has_relay ? address_format(&stat.relay.address, address) : NULL);
+        json_text(json, "since", stat.has_relay ? utc_format_rfc3339(stat.since_us, since) : NULL);
+        json_text(json, "why_none", stat.has_relay ? NULL : stat.why_none);
+        JSON_COUNTS(json, {"relays", stat.changes_count}, {"searches", stat.searches_count},
+                    {"wishes", stat.wishes_count});
+        json_close(json);
+    }
+}
+
+void ring_services_view_relays(struct ring_services *ring_services, struct arena *arena,
+                               struct ring_view *view) {
+    if (!has_crowd(ring_services)) {
+        return;
+    }
+    if (ring_services->relay != NULL) {
+        struct relay_stat stat;
+        relay_stat(ring_services->relay, &stat);
+        view->relay_members_count = stat.members_count;
+        view->relay_members_max = stat.members_max;
+    }
+    if (ring_services->relayed != NULL) {
+        struct relayed_stat stat;
+        char text[ADDRESS_TEXT_SIZE_MAX];
+        relayed_stat(ring_services->relayed, &stat);
+        view->relay = stat.has_relay ? arena_text(arena, address_format(&stat.relay.address, text)) : NULL;
+        view->relay_since_us = stat.since_us;
+        view->relay_why_none = stat.why_none;
+    }
+}
+
 void ring_services_put_crowd(struct ring_services *ring_services, struct buf *out) {
     struct json json;
     json_begin(&json, out);
     json_count(&json, "version", 1);
     if (has_crowd(ring_services)) {
         crowd_driver_put(ring_services->crowd_driver, &json);
+        put_relays(ring_services, &json);
         put_offers(ring_services, &json);
     } else {
         json_text(&json, "state", "none");
@@ -316,6 +436,17 @@ static void show_facts(const struct ring_services *ring_services, const struct c
         {.number = crowd->silent_count});
 }
 
+static void show_relay(struct ring_services *ring_services, struct arena *arena, struct sheet *sheet) {
+    struct ring_view view = {.is_light = true};
+    struct buf text;
+    buf_init(&text, RELAY_SENTENCE_SIZE_MAX);
+    ring_services_view_relays(ring_services, arena, &view);
+    ring_text_put(RING_TEXT_RELAY, &view, &text);
+    FILL(sheet, "<p>A light member takes part in the crowd through a relay: {text}.\n",
+         {.text = buf_bytes(&text)});
+    buf_done(&text);
+}
+
 void ring_services_show_crowd(struct ring_services *ring_services, struct arena *arena, struct sheet *sheet) {
     struct crowd_counters counters;
     struct offers_wanted *hot;
@@ -323,6 +454,9 @@ void ring_services_show_crowd(struct ring_services *ring_services, struct arena 
         return;
     }
     sheet_html(sheet, "<h2 id=crowd>Crowd</h2>\n<section id=crowd-live>\n"); /* web/ring.js reads it again */
+    if (ring_services->is_light) {
+        show_relay(ring_services, arena, sheet);
+    }
     crowd_driver_show(ring_services->crowd_driver, sheet, &counters);
     show_facts(ring_services, &counters, sheet);
     size_t count = offers_hot(ring_services->offers, HOT_MAX, arena, &hot);

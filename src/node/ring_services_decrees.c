@@ -214,7 +214,7 @@ void ring_services_look_at_absence(struct ring_services *ring_services) {
     pthread_mutex_unlock(&ring_services->lock);
     members_await_rule(ring_services->members, !has_ever_heard && !is_founder);
     ring_services->may_offer = !was_away;
-    if (was_away) {
+    if (was_away && !ring_services->is_light) {
         ring_services_note(ring_services,
                            "this node was away for long: it offers copies when it has heard what "
                            "was deleted meanwhile");

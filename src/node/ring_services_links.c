@@ -291,7 +291,7 @@ void ring_services_look_at_jobs(struct ring_services *ring_services) {
 
 static void links_receive(void *context, const struct datagram_message *message) {
     struct ring_services *ring_services = context;
-    if (ring_services->is_begun) {
+    if (ring_services->is_begun && !ring_services->is_light) {
         link_sender_receive(ring_services->link_sender, &message->from, message->bytes);
     }
 }

@@ -16,6 +16,8 @@
 #include "node/crawl/crawl_loop.h"
 #include "node/crowd/crowd_parts.h"
 #include "node/crowd/crowd_reader.h"
+#include "node/crowd/relay.h"
+#include "node/crowd/relayed.h"
 #include "node/crowd/stored_offers.h"
 #include "node/group/group_driver.h"
 #include "node/leases/host_leases.h"
@@ -55,6 +57,7 @@ struct ring_services {
     _Atomic bool has_heard; /* a node has said which decrees there are */
     _Atomic bool may_offer; /* what is deleted is known: copies may be offered */
     struct peer self;
+    bool is_light;          /* it uses the ring and is no part of it (decision 0026) */
     uint64_t updated_at_us; /* the ring's loop: of the holders */
 
     /* From the start in a ring; else from when there is a group, or a collection that needs none. */
@@ -85,16 +88,18 @@ struct ring_services {
     struct copies *copies;
     struct captures *captures;
     struct ring_reader_service *service;
-    struct link_sender *link_sender;
+    struct link_sender *link_sender; /* NULL: a light member, which crawls nothing for others */
     struct ring_search *ring_search; /* NULL: as search, as the next */
     struct ring_search_service *ring_search_service;
-    struct reports *reports;
+    struct reports *reports; /* NULL: a light member */
     uint64_t begun_at_us;
     struct offers *offers; /* NULL: without the crowd, as the next two */
     struct crowd_driver *crowd_driver;
     struct crowd_reader *crowd_reader;
     struct crowd_parts crowd;            /* of them, for others: from when is_begun */
     struct stored_offers *stored_offers; /* NULL: only what was read is offered */
+    struct relay *relay;                 /* NULL: of no light member */
+    struct relayed *relayed;             /* NULL: this is no light member */
 
     /* The beat's. */
     bool is_told;             /* that it cannot begin */
@@ -131,7 +136,12 @@ void ring_services_make_crowd(struct ring_services *ring_services, uint8_t mappi
 void ring_services_share_crowd(struct ring_services *ring_services); /* if it has begun */
 void ring_services_beat_crowd(struct ring_services *ring_services);
 void ring_services_put_crowd_metrics(struct ring_services *ring_services, struct buf *out); /* any thread */
-void ring_services_stop_crowd(struct ring_services *ring_services);
+void ring_services_stop_crowd(struct ring_services *ring_services);  /* before peer_rpc */
+void ring_services_stop_relays(struct ring_services *ring_services); /* after it */
+enum err ring_services_start_relayed(struct ring_services *ring_services,
+                                     struct err_detail *detail) MUST_CHECK; /* when peer_rpc runs */
+void ring_services_view_relays(struct ring_services *ring_services, struct arena *arena,
+                               struct ring_view *view);
 void ring_services_free_crowd(struct ring_services *ring_services);
 
 /* Any thread; NULL in no ring, before there is a charter, and if the crowd is switched off. */

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/whole_file.h"
+#include "node/crowd/relay.h"
 #include "node/reading/public_urls.h"
 #include "store/volume/quota.h"
 
@@ -41,7 +42,7 @@ static const struct config_key settings_keys[] = {
     SETTING("ring.address", TEXT, ring_address, NULL),
     SETTING("ring.port", NUMBER, ring_port, "7070", .max = UINT16_MAX),
     SETTING("ring.map_port", SWITCH, ring_map_port, "no"),
-    SETTING("ring.capacity", NUMBER, ring_capacity, "1", .min = 1, .max = 32),
+    SETTING("ring.capacity", NUMBER, ring_capacity, "1", .max = 32),
     SETTING("ring.first_place", NUMBER, ring_first_place, "32", .max = 32),
     SETTING("ring.upload", SIZE, ring_upload, "0", .max = UINT64_C(1) << 40),
     SETTING("ring.download", SIZE, ring_download, "0", .max = UINT64_C(1) << 40),
@@ -60,6 +61,7 @@ static const struct config_key settings_keys[] = {
     SETTING("crowd.part", CHOICE, crowd_part, "full", .choices = settings_parts),
     SETTING("crowd.offers", CHOICE, crowd_offers, "read", .choices = settings_offers),
     SETTING("crowd.cache", SIZE, crowd_cache, "256 MiB", .min = UINT64_C(1) << 20, .max = UINT64_C(1) << 40),
+    SETTING("crowd.relay", NUMBER, crowd_relay, "64", .max = RELAY_MEMBERS_MAX),
     SETTING("crowd.shuffle", DURATION, crowd_shuffle_us, "10 s", .min = 100000,
             .max = UINT64_C(3600) * 1000000),
     SETTING("group.period", DURATION, group_period_us, "15 min", .min = 100000,
@@ -78,6 +80,7 @@ static const struct config_key settings_keys[] = {
     SETTING("proxy.port", NUMBER, proxy_port, "0", .max = UINT16_MAX),
     SETTING("proxy.timeout", DURATION, proxy_timeout_us, "3 s", .min = 1000, .max = UINT64_C(60) * 1000000),
     SETTING("proxy.intercept", SWITCH, proxy_intercept, "no"),
+    SETTING("proxy.light", SWITCH, proxy_light, "yes"),
     SETTING("proxy.archive", SWITCH, proxy_archive, "no"),
     SETTING("node.confine", CHOICE, node_confine, "yes", .choices = settings_confines),
     SETTING("node.disk", SIZE, node_disk, "0", .max = UINT64_C(1) << 60),
@@ -114,6 +117,11 @@ static enum err settings_check(const struct settings *settings, struct err_detai
         return err_set(reason, ERR_INVALID, "http.public is no origin as https://archive.example.org");
     }
     return ERR_OK;
+}
+
+bool settings_make_relay(const struct settings *settings) {
+    bool takes_part = settings->crowd_enabled && settings->crowd_part == CROWD_FULL;
+    return takes_part && settings->crowd_relay > 0 && settings->ring_capacity > 0;
 }
 
 enum err settings_read(struct settings *settings, const char *path, bool must_exist,

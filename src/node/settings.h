@@ -22,7 +22,7 @@ struct settings {
     struct bytes node_public;
     uint64_t ring_port;
     bool ring_map_port;
-    uint64_t ring_capacity;
+    uint64_t ring_capacity; /* 0: a light member */
     uint64_t ring_first_place;
     uint64_t ring_upload; /* bytes a second; 0: any */
     uint64_t ring_download;
@@ -38,6 +38,7 @@ struct settings {
     uint32_t crowd_part; /* enum crowd_part */
     uint64_t crowd_shuffle_us;
     uint64_t crowd_cache;
+    uint64_t crowd_relay;  /* light members that this node is the relay of, at most; 0: of none */
     uint32_t crowd_offers; /* enum settings_offers */
     uint64_t group_period_us;
     uint64_t group_silence_us;
@@ -59,6 +60,7 @@ struct settings {
     uint64_t proxy_timeout_us;
     bool proxy_intercept;
     bool proxy_archive;
+    bool proxy_light;      /* "mnemon proxy" is a light member, unless it was more */
     uint32_t node_confine; /* enum settings_confine */
     uint64_t node_disk;    /* quota of its local volumes; 0: none */
     uint64_t node_parsers; /* of each group: parse/parsers.h; 0: none */
@@ -77,6 +79,9 @@ struct settings {
 };
 
 extern const char *const settings_keeps[]; /* the words of enum settings_keep */
+
+/* Is it a relay for light members, if they want it? */
+bool settings_make_relay(const struct settings *settings);
 
 /* A text as C has it; NULL: it is empty. */
 static inline const char *settings_text(struct bytes text) {

@@ -306,6 +306,10 @@ void decrees_set_self(struct decrees *decrees, const struct identity *identity) 
     pthread_mutex_unlock(&decrees->lock);
 }
 
+void decrees_set_light(struct decrees *decrees) {
+    decrees->is_light = true;
+}
+
 void decrees_set_charter(struct decrees *decrees, const struct charter *charter,
                          const uint8_t ring[CHARTER_ID_SIZE]) {
     pthread_mutex_lock(&decrees->lock);

@@ -70,6 +70,9 @@ void decrees_free(struct decrees *decrees);
  */
 void decrees_set_self(struct decrees *decrees, const struct identity *identity);
 
+/* It is a light member's: jobs of the ring are not run here. Before the first beat. */
+void decrees_set_light(struct decrees *decrees);
+
 /* Which charter says what counts. Before that nothing is read nor taken. */
 void decrees_set_charter(struct decrees *decrees, const struct charter *charter,
                          const uint8_t ring[CHARTER_ID_SIZE]);

@@ -93,7 +93,8 @@ static struct order *obey_collect(struct decrees *decrees, size_t *ret_count) {
     struct order *orders = calloc(decrees->count + 1, sizeof *orders);
     for (size_t i = 0; orders != NULL && i < decrees->count; i++) {
         const struct decrees_entry *entry = &decrees->entries[i];
-        if (!entry->counts || entry->decree.text.size == 0 || is_outranked(decrees, i)) {
+        bool is_refused = decrees->is_light && entry->decree.kind == DECREE_JOB;
+        if (!entry->counts || entry->decree.text.size == 0 || is_refused || is_outranked(decrees, i)) {
             continue;
         }
         struct order *order = &orders[count++];
@@ -392,6 +393,9 @@ static bool obey_mark(struct decrees *decrees, const struct order *orders, size_
         bool is_rules = entry->decree.kind == DECREE_RULES;
         if (!entry->counts || (order == NULL && !is_withdrawn)) {
             entry->is_in_force = false;
+            if (entry->counts && decrees->is_light && entry->decree.kind == DECREE_JOB) {
+                snprintf(entry->why_not, sizeof entry->why_not, "a light member runs no jobs of the ring");
+            }
             continue;
         }
         entry->is_applying = entry->decree.kind == DECREE_DELETION && order != NULL && order->err == ERR_BUSY;

@@ -66,6 +66,7 @@ struct decrees {
     size_t nodes_count;
     bool has_nodes; /* else nobody has said who the others are since the last decree of this node */
     bool is_obeyed; /* since the last change */
+    bool is_light;  /* from before the first beat */
 
     /* The beat's. */
     bool is_reader;        /* of a command that only looks: no file is removed */

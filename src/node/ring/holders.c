@@ -217,7 +217,7 @@ static bool holders_collect_chord(const struct ring *ring, struct view *view) {
             put_vnode(view, &known.vnode);
         }
     }
-    for (uint8_t i = 0; i < own; i++) {
+    for (uint8_t i = 0; i < own && ring_mode(ring) != RING_LIGHT; i++) {
         put_vnode(view, ring_vnode_at(ring, i));
         if (!ring_is_member(ring, i)) {
             continue;

@@ -316,6 +316,7 @@ enum err transport_new(const struct transport_config *config, struct transport *
     }
     transport->mapping = transport->has_charter ? (int)transport->charter.mapping : -1;
     transport->has_ring = transport->has_charter || transport->contact.host[0] != '\0';
+    transport->config.is_light = config->is_light && transport->has_ring;
     randombytes_buf(&transport->seed, sizeof transport->seed);
     transport_copy(transport);
     transport_add(transport, &(struct transport_tenant){.kind = DATAGRAM_CHARTER,
@@ -394,8 +395,9 @@ static enum err bind_any_port(struct transport *transport, struct datagram_confi
 
 static enum err bind_port(struct transport *transport, struct datagram_config *config,
                           struct err_detail *detail) {
-    return config->address.port == 0 ? bind_any_port(transport, config, detail)
-                                     : datagram_new(config, &transport->datagram, detail);
+    bool has_twin = !transport->config.is_light; /* a port for streams */
+    return config->address.port == 0 && has_twin ? bind_any_port(transport, config, detail)
+                                                 : datagram_new(config, &transport->datagram, detail);
 }
 
 /* Where it listens, and where others reach it: two things behind a router or in a cloud. */
@@ -412,7 +414,10 @@ static enum err find_addresses(struct transport *transport, struct err_detail *d
     *own = config->address;
     bool has_ipv4 = is_wildcard(own) && find_own_address(true, own);
     bool has_ipv6 = is_dual && find_own_address(false, has_ipv4 ? &transport->second : own);
-    if (is_wildcard(own) && !has_ipv4 && !has_ipv6) {
+    bool is_known = !is_wildcard(own) || has_ipv4 || has_ipv6;
+    if (!is_known && config->is_light) {
+        *own = address_ipv4(127, 0, 0, 1, 0); /* nobody is told */
+    } else if (!is_known) {
         return err_set(detail, ERR_UNREACHABLE,
                        "at which address do others reach this node? name it with --public");
     }
@@ -721,6 +726,10 @@ struct address transport_listening(const struct transport *transport) {
 
 const int *transport_held(const struct transport *transport) {
     return transport->held != HELD_PORT_NONE ? &transport->held : NULL;
+}
+
+bool transport_is_light(const struct transport *transport) {
+    return transport->config.is_light;
 }
 
 bool transport_has_ring(const struct transport *transport) {

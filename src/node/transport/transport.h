@@ -47,6 +47,7 @@ struct transport_config {
     const char *token;     /* of "mnemon ring invite"; (none) */
     uint8_t vnodes_count;  /* (1) */
     uint8_t first_vnode;   /* index; RING_VIRTUAL_MAX: the first that no other node behind our address has */
+    bool is_light;         /* it uses the ring and is no part of it (decision 0026): any port, no public */
     const char *nameservers;   /* (those of the system) */
     struct dialects *dialects; /* (no node is told or asked what it speaks) outlives it */
     const struct clock *clock;
@@ -114,6 +115,9 @@ struct address transport_listening(const struct transport *transport);
 /* If any port would do: the socket that holds its twin for streams (net/held_port.h), until
  * transport_stop(). NULL: the port was named, and nothing is held. */
 const int *transport_held(const struct transport *transport);
+
+/* Does it only use the ring? Only if there is one. */
+bool transport_is_light(const struct transport *transport);
 
 /* Is it in a ring, or was it told to join one? It stays so. */
 bool transport_has_ring(const struct transport *transport);

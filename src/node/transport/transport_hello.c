@@ -139,21 +139,22 @@ static void hello_put_features(uint64_t features, const char *name, struct json 
     json_close(json);
 }
 
-static void hello_put_node(struct dialects *dialects, const struct peer *peer, bool is_self,
+static void hello_put_node(struct dialects *dialects, const struct peer *peer, bool is_self, bool is_light,
                            const struct dialects_known *known, struct json *json) {
     char site[DIALECTS_SITE_SIZE_MAX];
     char address[ADDRESS_TEXT_SIZE_MAX];
     char key[IDENTITY_TEXT_SIZE];
     char text[DIALECTS_TEXT_SIZE_MAX];
     json_open(json, NULL);
-    json_text(json, "address", address_format(&peer->address, address));
+    bool is_reached = !is_self || !is_light;
+    json_text(json, "address", is_reached ? address_format(&peer->address, address) : NULL);
     json_text(json, "key", identity_key_format(peer->key, key));
     json_bool(json, "self", is_self);
     json_text(json, "text", dialects_describe(known, text));
     if (known->dialect.has_two) {
         json_text(json, "second_address", address_format(&known->dialect.second, address));
     }
-    json_text(json, "site", dialects_site(dialects, peer, is_self, site));
+    json_text(json, "site", is_reached ? dialects_site(dialects, peer, is_self, site) : NULL);
     if (known->is_known) {
         json_text(json, "program", known->is_said ? known->dialect.program : NULL);
         JSON_COUNTS(json, {"protocol_lowest", known->dialect.lowest},
@@ -184,7 +185,7 @@ void transport_put_nodes(struct transport *transport, struct json *json) {
     uint64_t features = self.dialect.features;
     json_open_list(json, "nodes");
     shown[count++] = transport->self;
-    hello_put_node(dialects, &transport->self, true, &self, json);
+    hello_put_node(dialects, &transport->self, true, transport->config.is_light, &self, json);
     uint32_t known_count = transport->ring != NULL ? ring_known_count(transport->ring) : 0;
     for (uint32_t i = 0; i < known_count && count < NODES_MAX; i++) {
         struct ring_known known = ring_known_at(transport->ring, i);
@@ -195,7 +196,7 @@ void transport_put_nodes(struct transport *transport, struct json *json) {
         struct dialects_known spoken = dialects_find(dialects, peer);
         features &= spoken.version > 0 ? spoken.dialect.features : 0;
         shown[count++] = *peer;
-        hello_put_node(dialects, peer, false, &spoken, json);
+        hello_put_node(dialects, peer, false, false, &spoken, json);
     }
     json_close(json);
     hello_put_features(features, "understood_by_all", json);

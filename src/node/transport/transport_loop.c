@@ -73,6 +73,12 @@ static void on_member(struct transport *transport, bool is_member) {
     transport->state = is_member ? TRANSPORT_MEMBER : TRANSPORT_JOINING;
     transport->joined_at_us = transport_now_us(transport);
     transport->join_at_us = transport_now_us(transport) + TRANSPORT_JOIN_US;
+    if (transport->config.is_light) {
+        transport_note(transport,
+                       is_member ? "ring: a light member of \"%s\"" : "ring: nobody of \"%s\" answers",
+                       transport->charter.name);
+        return;
+    }
     transport_note(transport, "ring: %s \"%s\" as %s", is_member ? "in" : "no longer in",
                    transport->charter.name, address_format(&transport->self.address, address));
 }
@@ -214,7 +220,8 @@ static void transport_join(struct transport *transport, const struct peer *peers
 
 /* Who begins a ring in which nobody else is there: its founder, or, if it has stewards, they. */
 static bool is_founder(const struct transport *transport) {
-    return charter_is_steward(&transport->charter, transport->identity.key);
+    return !transport->config.is_light && /* it founds nothing */
+           charter_is_steward(&transport->charter, transport->identity.key);
 }
 
 static enum err make_ring(struct transport *transport) {
@@ -223,6 +230,7 @@ static enum err make_ring(struct transport *transport) {
         .vnodes_count = transport->config.vnodes_count,
         .first_index = transport->config.first_vnode % RING_VIRTUAL_MAX,
         .is_first_fixed = transport->config.first_vnode < RING_VIRTUAL_MAX,
+        .is_light = transport->config.is_light,
         .list_size = transport->charter.list_size,
         .copies = transport->charter.replicas,
         .heal_us = HEAL_US,
@@ -264,7 +272,7 @@ static void loop_begin(struct transport *transport) {
  */
 static void tell_long_join(struct transport *transport) {
     char address[ADDRESS_TEXT_SIZE_MAX];
-    if (transport->is_long_told || !transport->contact.has_spoken ||
+    if (transport->is_long_told || !transport->contact.has_spoken || transport->config.is_light ||
         transport_now_us(transport) - transport->joined_at_us < LONG_US) {
         return;
     }

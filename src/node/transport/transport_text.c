@@ -13,8 +13,11 @@ static const char *const state_names[TRANSPORT_STATES_COUNT] = {
     [TRANSPORT_JOINING] = "joining", [TRANSPORT_MEMBER] = "member",   [TRANSPORT_REMOVED] = "removed",
 };
 
-static const char *const mode_names[] = {
-    [RING_IDLE] = "idle", [RING_JOINING] = "joining", [RING_SMALL] = "small", [RING_CHORD] = "chord"};
+static const char *const mode_names[] = {[RING_IDLE] = "idle",
+                                         [RING_JOINING] = "joining",
+                                         [RING_SMALL] = "small",
+                                         [RING_CHORD] = "chord",
+                                         [RING_LIGHT] = "light"};
 
 /* ---- peers ---- */
 
@@ -38,11 +41,26 @@ static size_t add_peer(struct peer out[RING_FILES_PEERS_MAX], size_t count, cons
     return count;
 }
 
+/* A light node has no neighbours: those that have answered it. */
+static size_t peers_that_answer(const struct ring *ring, struct peer out[RING_FILES_PEERS_MAX]) {
+    size_t count = 0;
+    for (uint32_t i = 0; i < ring_known_count(ring) && count < RING_FILES_PEERS_MAX; i++) {
+        struct ring_known known = ring_known_at(ring, i);
+        if (known.heard_at_us > 0 && known.misses_count == 0) {
+            count = add_peer(out, count, &known.vnode.peer);
+        }
+    }
+    return count;
+}
+
 size_t transport_peers(const struct transport *transport, struct peer out[RING_FILES_PEERS_MAX]) {
     const struct ring *ring = transport->ring;
     size_t count = 0;
     if (ring == NULL) {
         return 0;
+    }
+    if (transport->config.is_light) {
+        return peers_that_answer(ring, out);
     }
     for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring); vnode++) {
         const struct vnode *predecessor = ring_predecessor(ring, vnode);
@@ -261,7 +279,11 @@ static void put_sentence(struct transport *transport, struct json *json) {
         snprintf(text, TRANSPORT_SENTENCE_SIZE_MAX, "asking %s for the charter of its ring", host);
         break;
     case TRANSPORT_MEMBER:
-        snprintf(text, TRANSPORT_SENTENCE_SIZE_MAX, "member of \"%s\"", name);
+        snprintf(text, TRANSPORT_SENTENCE_SIZE_MAX,
+                 transport->config.is_light
+                     ? "light member of \"%s\": reads from it, holds nothing for it, crawls nothing for it"
+                     : "member of \"%s\"",
+                 name);
         break;
     case TRANSPORT_REMOVED:
         snprintf(text, TRANSPORT_SENTENCE_SIZE_MAX, "this node has been removed from \"%s\"", name);
@@ -287,11 +309,19 @@ static void put_ring(struct transport *transport, struct json *json) {
                  {"others", put_others},
                  {"blamed", put_blamed}};
     const struct ring *ring = transport->ring;
+    bool is_light = transport->config.is_light;
     json_text(json, "mode", mode_names[ring_mode(ring)]);
-    JSON_COUNTS(json, {"estimated_size", ring_estimated_size(ring)}, {"known", ring_known_count(ring)});
+    if (is_light) { /* it has no part from which to estimate the whole, and no places */
+        json_none(json, "estimated_size");
+    } else {
+        json_count(json, "estimated_size", ring_estimated_size(ring));
+    }
+    json_count(json, "known", ring_known_count(ring));
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         json_open_list(json, lists[i].name);
-        lists[i].put(transport, json);
+        if (!is_light || lists[i].put == put_others || lists[i].put == put_blamed) {
+            lists[i].put(transport, json);
+        }
         json_close(json);
     }
     text_put_counters(ring_counters(ring), json);
@@ -351,13 +381,15 @@ void transport_copy(struct transport *transport) {
     json_count(json, "version", 1);
     json_bool(json, "running", true);
     json_text(json, "state", state_names[transport->state]);
+    json_bool(json, "light", transport->config.is_light);
     put_sentence(transport, json);
     json_text(json, "key", identity_key_format(transport->identity.key, key));
     bool is_bound = transport->datagram != NULL;
-    json_text(json, "address", is_bound ? address_format(&transport->self.address, address) : NULL);
-    bool has_second = is_bound && transport->second.port > 0;
+    bool is_reached = is_bound && !transport->config.is_light; /* by others */
+    json_text(json, "address", is_reached ? address_format(&transport->self.address, address) : NULL);
+    bool has_second = is_reached && transport->second.port > 0;
     json_text(json, "second_address", has_second ? address_format(&transport->second, address) : NULL);
-    json_text(json, "listening", is_bound ? address_format(&transport->listening, address) : NULL);
+    json_text(json, "listening", is_reached ? address_format(&transport->listening, address) : NULL);
     ring_json_put_charter(transport->has_charter ? &transport->charter : NULL, json);
     if (transport->ring != NULL) {
         put_ring(transport, json);

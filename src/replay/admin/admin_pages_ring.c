@@ -7,8 +7,9 @@
 enum { ARCS_SHOWN_MAX = 32, DECREES_SHOWN_MAX = 64, NODES_SHOWN_MAX = 200, LINE_SIZE_MAX = 64 << 10 };
 
 static void ring_put_line(struct sheet *sheet, enum ring_text which, const struct ring_view *ring) {
-    static const char *const titles[] = {"Kept",          "Being repaired", "Checked", "Links to others",
-                                         "Hosts' leases", "Between nodes",  "Decrees", "Sites"};
+    static const char *const titles[RING_TEXT_COUNT] = {
+        "Kept",    "Being repaired", "Checked", "Links to others", "Hosts' leases", "Between nodes",
+        "Decrees", "Sites",          "Relay"};
     struct buf line;
     buf_init(&line, LINE_SIZE_MAX);
     ring_text_put(which, ring, &line);

@@ -1,9 +1,10 @@
 #include "replay/admin/ring_text.h"
 
+#include "base/utc.h"
 #include "base/value.h"
 
-const char *const ring_text_names[] = {"copies", "repair", "checks",  "links",
-                                       "hosts",  "bytes",  "decrees", "sites"};
+const char *const ring_text_names[] = {"copies", "repair",  "checks", "links", "hosts",
+                                       "bytes",  "decrees", "sites",  "relay"};
 
 /* Estimates have no tenths. */
 static void put_seconds(struct buf *out, uint64_t seconds) {
@@ -114,6 +115,10 @@ static void put_tour(struct buf *out, const struct ring_view_copies *copies) {
 
 static void ring_text_put_copies(struct buf *out, const struct ring_view *ring) {
     const struct ring_view_copies *copies = &ring->copies;
+    if (ring->is_light) {
+        buf_put_string(out, "none: a light member holds nothing for the ring");
+        return;
+    }
     if (!ring->is_begun) {
         buf_put_string(out, "not yet: this node waits for the ring");
         return;
@@ -387,7 +392,7 @@ static void put_decrees(struct buf *out, const struct ring_view *ring) {
 
 /* "2 sites: hall (2 nodes) has copies of 40, cellar (1 node) of 38 of the 40 captures that …". */
 static void put_sites(struct buf *out, const struct ring_view *ring) {
-    if (ring->sites_count == 0) {
+    if (ring->sites_count == 0 || ring->is_light) {
         return;
     }
     VALUE_PUT(out, "{count} site{s}", ring->sites_count);
@@ -406,6 +411,22 @@ static void put_sites(struct buf *out, const struct ring_view *ring) {
     }
 }
 
+/* Of members only what is going on. */
+static void put_relay(struct buf *out, const struct ring_view *ring) {
+    char since[UTC_RFC3339_SIZE];
+    if (ring->is_light && ring->relay != NULL) {
+        buf_put_format(out, "in the crowd through %s since %s", ring->relay,
+                       utc_format_rfc3339(ring->relay_since_us / 1000000 * 1000000, since));
+    } else if (ring->is_light) {
+        buf_put_format(out, "not in the crowd: %s",
+                       ring->relay_why_none != NULL ? ring->relay_why_none
+                                                    : "it is switched off, or not begun");
+    } else if (ring->relay_members_count > 0) {
+        VALUE_PUT(out, "of {count} light member{s}, at most {count}", ring->relay_members_count,
+                  ring->relay_members_max);
+    }
+}
+
 void ring_text_put(enum ring_text which, const struct ring_view *ring, struct buf *out) {
     static void (*const puts[])(struct buf * out,
                                 const struct ring_view *ring) = {[RING_TEXT_COPIES] = ring_text_put_copies,
@@ -415,7 +436,8 @@ void ring_text_put(enum ring_text which, const struct ring_view *ring, struct bu
                                                                  [RING_TEXT_HOSTS] = put_hosts,
                                                                  [RING_TEXT_BYTES] = put_bytes,
                                                                  [RING_TEXT_DECREES] = put_decrees,
-                                                                 [RING_TEXT_SITES] = put_sites};
+                                                                 [RING_TEXT_SITES] = put_sites,
+                                                                 [RING_TEXT_RELAY] = put_relay};
     bool needs_begin = which == RING_TEXT_LINKS || which == RING_TEXT_HOSTS;
     if (ring->is_begun || !needs_begin) {
         puts[which](out, ring);

@@ -19,6 +19,7 @@ enum ring_text {
     RING_TEXT_BYTES,
     RING_TEXT_DECREES,
     RING_TEXT_SITES,
+    RING_TEXT_RELAY, /* of a light member, or this node as one of others */
     RING_TEXT_COUNT
 };
 

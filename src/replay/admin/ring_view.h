@@ -208,7 +208,13 @@ struct ring_view {
     size_t decrees_count;
     struct ring_view_rpc rpc;
 
-    bool is_begun; /* the rest is there */
+    bool is_light;          /* it uses the ring and is no part of it: there is no rest */
+    const char *relay;      /* a light member's for the crowd; NULL: none, and why */
+    int64_t relay_since_us; /* wall time */
+    const char *relay_why_none;
+    uint64_t relay_members_count; /* light members that this node is the relay of */
+    uint64_t relay_members_max;   /* 0: it is the relay of none */
+    bool is_begun;                /* the rest is there */
     struct ring_view_copies copies;
     uint64_t links_sent_count;
     uint64_t links_sent_size;
