@@ -14,7 +14,7 @@ IP = "127.0.3.1"  # of the origins
 
 
 class Proxy(Node):
-    """A node with a proxy; it outlives its process as every Node does."""
+    """A node with a proxy, a full member; it outlives its process as every Node does."""
 
     options = ()
     environment = None
@@ -22,7 +22,7 @@ class Proxy(Node):
     def launch(self, *options, wrap=()):
         self.process = subprocess.Popen(
             [program(self.mnemon), "proxy", "--data", self.directory, "--listen", f"{self.ip}:0", "--address", self.ip,
-             "--http", "0", "--port", str(self.port), *self.options, *options],
+             "--http", "0", "--port", str(self.port), "--capacity", "1", *self.options, *options],
             stdout=subprocess.PIPE, stderr=self.log.open("a"), text=True,
             env={**os.environ, **(self.environment or {})},
         )

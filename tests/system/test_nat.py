@@ -75,13 +75,15 @@ class Router:
         while not self.ending.is_set():
             for device in select.select(self.devices, [], [], 0.1)[0]:
                 with contextlib.suppress(BlockingIOError):
-                    packet = os.read(device, 65536)
-                    if device == inner:
-                        packet, to = translate(packet, 12, ROUTER, 0, {PORT: FORWARDED}), outer
-                    else:
-                        packet, to = translate(packet, 16, INSIDE, 2, {FORWARDED: PORT}), inner
+                    packet = self.pass_on(os.read(device, 65536), device == inner)
                     if packet is not None:
-                        os.write(to, packet)
+                        os.write(outer if device == inner else inner, packet)
+
+    def pass_on(self, packet, is_out):
+        """As it leaves, or None."""
+        if is_out:
+            return translate(packet, 12, ROUTER, 0, {PORT: FORWARDED})
+        return translate(packet, 16, INSIDE, 2, {FORWARDED: PORT})
 
     def end(self):
         self.ending.set()
