@@ -282,7 +282,8 @@ void ring_services_view_reports(struct ring_services *ring_services, struct aren
 
 void ring_services_view_jobs(struct ring_services *ring_services, struct arena *arena, struct job_view *jobs,
                              size_t count) {
-    struct ring_view *view = ring_services->is_begun ? arena_take_array(arena, 1, sizeof *view) : NULL;
+    bool has_reports = ring_services->is_begun && ring_services->reports != NULL;
+    struct ring_view *view = has_reports ? arena_take_array(arena, 1, sizeof *view) : NULL;
     if (view == NULL) {
         return;
     }
