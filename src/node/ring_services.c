@@ -471,6 +471,11 @@ static uint64_t services_verdicts(void *context) {
     return members_generation(ring_services->members);
 }
 
+static bool may_take(void *context) {
+    const struct ring_services *ring_services = context;
+    return members_knows_rule(ring_services->members);
+}
+
 static bool may_offer(void *context) {
     const struct ring_services *ring_services = context;
     return ring_services->may_offer;
@@ -496,6 +501,7 @@ static enum err begin_copies(struct ring_services *ring_services, uint8_t mappin
         .seed = randombytes_random(),
         .clock = ring_services->config.clock,
         .may_offer = may_offer,
+        .may_take = may_take,
         .verdicts = services_verdicts,
         .blame = ring_services_blame,
         .note = ring_services_note,

@@ -238,7 +238,10 @@ void ring_services_beat_absence(struct ring_services *ring_services, bool was_he
     if (was_heard) {
         heard_write(ring_services);
         members_set_rule(ring_services->members, decrees_import_rule(ring_services->decrees));
-        members_await_rule(ring_services->members, false);
+        if (!members_knows_rule(ring_services->members)) {
+            members_await_rule(ring_services->members, false);
+            copies_wake(ring_services->copies);
+        }
         ring_services->has_heard = false; /* until the next answer */
     }
     if (ring_services->may_offer) {

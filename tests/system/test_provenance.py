@@ -130,7 +130,8 @@ def test_imports_have_a_mark_on_every_node_and_only_members_signatures_count(rin
 
 def test_the_default_of_a_node_is_its_operators(ring):
     first, liar, reader, stranger, url = ring
-    wait_for(lambda: len(cdx(first, url)) == 3, lambda: f"{cdx(first, url)}\n{first.said}")
+    own = lambda: first.run("list", "--local", url).stdout.splitlines()  # noqa: E731
+    wait_for(lambda: len(own()) == 3, lambda: f"{own()}\n{first.said}")
     (first.directory / "mnemon.conf").write_text(RULES + "[archive]\ntrust = members\n")
     # Who is a member is remembered, also of nodes that are not there: the fetcher leaves, and its word counts still.
     for each in (first, liar, reader):

@@ -55,6 +55,7 @@ struct node {
     atomic_uint confirms_count; /* questions for confirmation that it answered */
     atomic_uint given_count;    /* questions for copies, by their keys */
     atomic_bool is_mute;        /* it may not offer anything yet */
+    atomic_bool knows_nothing;  /* of which captures it may take */
 };
 
 struct world {
@@ -179,6 +180,10 @@ static inline enum err find_surt(void *context, const struct ringkey *key, struc
     struct node *node = context;
     atomic_fetch_add(&node->given_count, 1);
     return copies_find_surt(node->copies, key, out);
+}
+static inline bool may_take(void *context) {
+    struct node *node = context;
+    return !atomic_load(&node->knows_nothing);
 }
 
 static inline bool may_offer(void *context) {
@@ -308,6 +313,7 @@ static inline void start(struct node *node) {
         .space_min = node->is_full ? UINT64_MAX : 1,
         .seed = node->index,
         .may_offer = may_offer,
+        .may_take = may_take,
         .blame = on_blame,
         .context = node,
     };

@@ -289,6 +289,32 @@ static void the_next_takes_the_part_of_one_that_is_full(void **state) {
     assert_true(stat_of(&world->nodes[2]).is_full);
 }
 
+/* A newcomer that does not know yet what its ring takes: nothing is refused meanwhile, and all of it comes
+ * later. */
+static void what_may_not_be_taken_yet_stays_wanted(void **state) {
+    struct world *world = *state;
+    world->nodes_count = 2;
+    world->copies = 2;
+    atomic_store(&world->nodes[1].knows_nothing, true);
+    start_all(world);
+    for (unsigned n = 0; n < 40; n++) {
+        put(&world->nodes[0], n, n);
+    }
+    for (unsigned n = 0; n < 40; n++) {
+        struct ringkey key = key_of(n, n);
+        wait_for(copies_expects(world->nodes[1].copies, ring_id_read(key.bytes)));
+        assert_false(is_kept(world, &key, 2));
+    }
+    assert_int_equal(stat_of(&world->nodes[1]).fetches_count, 0);
+    atomic_store(&world->nodes[1].knows_nothing, false);
+    copies_wake(world->nodes[1].copies);
+    for (unsigned n = 0; n < 40; n++) {
+        struct ringkey key = key_of(n, n);
+        wait_for(is_kept(world, &key, 2));
+        wait_for(!copies_expects(world->nodes[1].copies, ring_id_read(key.bytes)));
+    }
+}
+
 static void surplus_is_given_up_when_all_holders_have_it(void **state) {
     struct world *world = *state;
     world->nodes_count = 4;
@@ -518,6 +544,7 @@ int main(void) {
         copies_test(what_a_full_primary_should_see_to_is_seen_to),
         copies_test(what_a_silent_primary_should_see_to_is_seen_to),
         copies_test(the_next_takes_the_part_of_one_that_is_full),
+        copies_test(what_may_not_be_taken_yet_stays_wanted),
         copies_test(surplus_is_given_up_when_all_holders_have_it),
         copies_test(surplus_stays_where_its_owner_wants_it),
         copies_test(what_was_not_compared_is_no_measure),

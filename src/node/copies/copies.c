@@ -238,6 +238,12 @@ static uint64_t disk_deletions(void *context) {
     return instance_deletions_generation(config->instance) + verdicts;
 }
 
+static bool disk_may_take(void *context) {
+    const struct copies *copies = context;
+    const struct copies_config *config = &copies->config;
+    return config->may_take == NULL || config->may_take(config->context);
+}
+
 static bool line_is_busy(void *context, const struct peer *peer) {
     return peer_rpc_is_busy(context, peer);
 }
@@ -257,6 +263,7 @@ static struct replicator_world world_of(struct copies *copies) {
         .find_same = disk_find_same,
         .count = disk_count,
         .is_full = disk_is_full,
+        .may_take = disk_may_take,
         .deletions = disk_deletions,
         .disk = copies,
         .is_busy = line_is_busy,

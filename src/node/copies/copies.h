@@ -50,6 +50,8 @@ struct copies_config {
     uint64_t seed;                  /* of jitter */
     const struct clock *clock;      /* (clock_system) */
     bool (*may_offer)(void *context); /* (yes) may others be told what is here? Its thread; asked often */
+    /* (yes) Is it known which captures may be taken? If not, they wait until copies_wake(). Likewise. */
+    bool (*may_take)(void *context);
     /* (0) Counts up when captures that were refused (captures_config.refuses) may be taken now. Its thread.
      */
     uint64_t (*verdicts)(void *context);

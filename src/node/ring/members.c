@@ -276,9 +276,15 @@ void members_set_rule(struct members *members, enum import_rule rule) {
 
 void members_await_rule(struct members *members, bool is_awaited) {
     pthread_mutex_lock(&members->lock);
-    members->generation += members->is_rule_awaited != is_awaited;
     members->is_rule_awaited = is_awaited;
     pthread_mutex_unlock(&members->lock);
+}
+
+bool members_knows_rule(struct members *members) {
+    pthread_mutex_lock(&members->lock);
+    bool is_known = !members->is_rule_awaited;
+    pthread_mutex_unlock(&members->lock);
+    return is_known;
 }
 
 enum import_rule members_rule(struct members *members) {
@@ -337,9 +343,6 @@ static const char *members_refuse_import_locked(struct members *members, const s
     bool is_hidden = claim->is_imported && claim->is_importer_hidden;
     if (!claim->is_in_scope) {
         return "it is out of the ring's scope, and no member has fetched it";
-    }
-    if (members->is_rule_awaited) {
-        return "it is not known yet whose imports the ring takes";
     }
     switch (members->rule) {
     case IMPORT_RULE_NONE:

@@ -44,8 +44,10 @@ enum members_verdict members_judge_ever(struct members *members, uint64_t start)
 void members_set_rule(struct members *members, enum import_rule rule);
 enum import_rule members_rule(struct members *members);
 
-/* A newcomer has not heard the decrees of its ring yet: until it has, it takes no imports. */
+/* A newcomer has not heard the decrees of its ring yet: until it has, it copies nothing. What it refused
+ * would count as something that it need not have, though it may be taken a moment later. */
 void members_await_rule(struct members *members, bool is_awaited);
+bool members_knows_rule(struct members *members);
 
 /* What is known of a capture that another node gives, or lists. */
 struct members_claim {

@@ -505,7 +505,8 @@ static void replicator_note_earlier(uint64_t *at_us, uint64_t other_us) {
 }
 
 uint64_t replicator_wake_at(struct replicator *replicator, uint64_t now_us) {
-    uint64_t at_us = transfer_wake_at(replicator->transfer, now_us);
+    uint64_t at_us =
+        replicator_may_take(replicator) ? transfer_wake_at(replicator->transfer, now_us) : UINT64_MAX;
     replicator_note_earlier(&at_us, replicator_offers_at(replicator));
     replicator_note_earlier(&at_us, replicator_repair_at(replicator));
     if (replicator_may_begin_task(replicator)) {

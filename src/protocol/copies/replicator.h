@@ -61,6 +61,7 @@ struct replicator_world {
                           struct ringkey *ret_key);
     uint64_t (*count)(void *disk);
     bool (*is_full)(void *disk);
+    bool (*may_take)(void *disk);      /* else nothing is fetched, but stays wanted. NULL: always */
     uint64_t (*deletions)(void *disk); /* counts up when something else is called deleted */
     void *disk;
 

@@ -154,8 +154,16 @@ static void fetch_note_origin(struct replicator *replicator, const struct transf
     }
 }
 
+bool replicator_may_take(const struct replicator *replicator) {
+    const struct replicator_world *world = &replicator->world;
+    return world->may_take == NULL || world->may_take(world->disk);
+}
+
 bool replicator_next_fetch(struct replicator *replicator, uint64_t now_us, struct replicator_action *action) {
     struct transfer_set set = {fetch_has_key, fetch_has_payload, &replicator->world};
+    if (!replicator_may_take(replicator)) {
+        return false;
+    }
     bool is_full = replicator_wanted_count(replicator) > 0 && replicator_look_at_disk(replicator);
     *action = (struct replicator_action){.kind = REPLICATOR_FETCH};
     while (transfer_next(replicator->transfer, &set, now_us, &action->fetch)) {

@@ -321,6 +321,7 @@ bool replicator_next_fetch(struct replicator *replicator, uint64_t now_us, struc
 void replicator_fetch_take(struct replicator *replicator, const struct replicator_event *event);
 bool replicator_look_at_disk(struct replicator *replicator); /* is it full? */
 size_t replicator_wanted_count(const struct replicator *replicator);
+bool replicator_may_take(const struct replicator *replicator);
 
 /* A question with these keys into the action. */
 void replicator_put_keys(struct replicator *replicator, const struct ringkey *keys, size_t count,
