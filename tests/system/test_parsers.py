@@ -109,7 +109,7 @@ def test_pages_are_the_same_wherever_they_are_parsed(mnemon, tmp_path, conf):
 
 def test_a_parser_that_stands_still_holds_up_nobody_else(mnemon, tmp_path):
     """More pages than loops wait for it, short ones: what needs no parser is answered, and they are when it has ended."""
-    node = start(mnemon, tmp_path / "node", "")
+    node = start(mnemon, tmp_path / "node", "[http]\ncache = 0")  # else it is in memory, and needs no parser
     try:
         page = f"/web/{TIME}mp_/{ORIGIN}/small.html"
         raw = f"/web/{TIME}id_/{ORIGIN}/style.css"

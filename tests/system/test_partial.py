@@ -242,6 +242,9 @@ def test_commands_on_a_member_see_the_whole_ring_or_say_who_is_missing(ring, tmp
     found = json.loads(ask(first.url, "/api/v1/search?q=walnut")[2])
     assert found["ring"]["nodes"] == 3, found
 
+    for each in ring:
+        waited = each.run("ring", "wait", "--whole", "--quiet", "--timeout", "120s")
+        assert waited.returncode == 0, waited.stderr
     third.process.send_signal(signal.SIGSTOP)
     try:
         name = f"node {third.place}"
