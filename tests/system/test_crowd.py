@@ -283,6 +283,8 @@ def test_what_a_member_imported_is_found_under_the_name_of_the_importer(node, tm
     found = await_found(b, Wanted)
     assert found["imported_by"] == importer and "fetched_by" not in found, found
     assert found["timestamp"] == "20110506070809" and locate(b, url, content="payload") == body
+    # b, whose arc it is in, takes it when it has heard what the ring takes.
+    wait_for(lambda: url in b.run("list", "--local", url).stdout, lambda: b.said)
     # Readers are told so: by the header, in the banner and on the page of details.
     with urllib.request.urlopen(f"{b.url}/web/20110506070809id_/{url}", timeout=60) as answer:
         assert (answer.headers["X-Mnemon-Imported-By"], answer.read()) == (importer, body)

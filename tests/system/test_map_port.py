@@ -197,7 +197,7 @@ def test_a_router_behind_another_router_is_named(node, router):
         second.start("--map-port")
         why = f"the router {GATE}: its own outer address, 192.168.1.1, is a private address: there is another router between"
         assert port_of(second)["why"] == why and port_of(second)["mapped"] is False
-        assert second.status()["address"] == f"{HOME}:{PORT}"
+        wait_for(lambda: second.status()["address"] == f"{HOME}:{PORT}", lambda: str(second.status()))
 
 
 def test_a_router_that_lies_by_upnp_is_heard_for_a_bounded_time_and_size(node, router):
@@ -263,7 +263,7 @@ def test_a_router_without_any_of_it_is_named(node, router):
     assert (state["mapped"], state["why"], state["router"]) == (False, why, GATE) and "public" not in state
     assert f"\nport      no port is mapped: {why}; " in second.run("ring", "status").stdout
     assert f"port: no port is mapped: {why}; " in second.said
-    assert second.status()["address"] == f"{HOME}:{PORT}"  # nobody is told what does not hold
+    wait_for(lambda: second.status()["address"] == f"{HOME}:{PORT}", lambda: str(second.status()))  # nobody is told what does not hold
 
 
 def test_no_router_at_all_and_addresses_that_none_could_map(node, mnemon, tmp_path):
