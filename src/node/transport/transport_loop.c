@@ -97,6 +97,7 @@ static void transport_on_notice(struct transport *transport, const struct action
     case RING_TAKEN:
         on_ring_taken(transport, action->bytes);
         break;
+    case RING_MOVED:
     case RING_ARC: /* seen in the copy */
     case RING_HELD:
     case RING_GONE:

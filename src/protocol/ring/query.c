@@ -72,6 +72,15 @@ void query_close(struct ring *ring, enum query_purpose purpose, uint32_t owner) 
     }
 }
 
+void query_close_vnode(struct ring *ring, uint32_t vnode) {
+    query_close(ring, QUERY_SUCCESSOR, vnode);
+    query_close(ring, QUERY_PREDECESSOR, vnode);
+    query_close(ring, QUERY_RECTIFY, vnode);
+    query_close(ring, QUERY_JOIN, vnode);
+    query_close(ring, QUERY_BEFORE, vnode);
+    query_close(ring, QUERY_PROBE, vnode);
+}
+
 bool query_is_open(const struct ring *ring, enum query_purpose purpose, const struct vnode *to) {
     for (uint32_t i = 0; i < ring->queries_count; i++) {
         if (ring->queries[i].purpose == purpose && vnode_equal(&ring->queries[i].to, to)) {
