@@ -5,7 +5,7 @@
  * IDs come from addresses, so nobody can choose them; but a node chooses which row of indices it takes, and
  * in a small ring every node knows all the others. So each can compute what any choice leads to.
  *
- *      undecided   a node that comes has one place, of an index by which others know it: UNDECIDED_FIRST …
+ *      undecided   a node that comes has one place, of an index by which others know it
  *      plan        when all tables agree, each node computes from the table alone which rows those that are
  *                  undecided should take. All compute the same, so nobody plans against another
  *      decided     some time later, each of them takes its row. It holds nearly nothing by then
@@ -23,14 +23,13 @@
  * The number also says how large a part a node wants: half the places, half the part. Nodes of older
  * versions, and those whose number or first index was set, stay as they are and are reckoned with.
  *
- * In Chord nobody knows all places: there a node takes the least number, and keeps the places it has.
+ * In Chord nobody knows all places: there a node takes the least number, and keeps the places it has. All of
+ * this is done only while all members know rows: retreat.c.
  */
 #include "protocol/ring/ring_state.h"
 
 enum {
     UNIT_MAX = 8,
-    UNDECIDED_FIRST = 16, /* so that a row fits behind it, and older versions begin at 0 */
-    UNDECIDED_END = 24,
     SWEEPS_MAX = 4,
     MOVES_MAX = 2,
     SLACK_SHARE = 8,      /* an eighth above or below its part is good enough … */
@@ -90,20 +89,20 @@ uint8_t ring_unit_of(uint8_t list_size) {
 }
 
 void even_begin(struct ring_config *config) {
-    config->first_index = UNDECIDED_FIRST;
+    config->first_index = EVEN_UNDECIDED_FIRST;
     config->vnodes_count = 1;
 }
 
-static bool even_is_undecided(struct even_row row) {
-    return row.count == 1 && row.first >= UNDECIDED_FIRST && row.first < UNDECIDED_END;
+bool even_is_undecided(struct even_row row) {
+    return row.count == 1 && row.first >= EVEN_UNDECIDED_FIRST && row.first < EVEN_UNDECIDED_END;
 }
 
-static struct even_row own_row(const struct ring *ring) {
+struct even_row even_own_row(const struct ring *ring) {
     return (struct even_row){ring->config.first_index, ring->config.vnodes_count};
 }
 
 static bool is_undecided(const struct ring *ring) {
-    return ring->config.is_even && even_is_undecided(own_row(ring));
+    return ring->config.is_even && even_is_undecided(even_own_row(ring));
 }
 
 void even_init(struct even *even, const struct ring_config *config) {
@@ -473,7 +472,7 @@ static bool row_has(struct even_row row, unsigned index) {
 
 /* Places that we have and keep stay as they are, with all that was announced of them. */
 static void even_take(struct ring *ring, struct even_row row) {
-    struct even_row old = own_row(ring);
+    struct even_row old = even_own_row(ring);
     for (unsigned i = 0; i < old.count; i++) {
         if (!row_has(row, old.first + i)) {
             holders_withdraw(ring, i);
@@ -494,6 +493,21 @@ static void even_take(struct ring *ring, struct even_row row) {
         }
     }
     even_tell(ring);
+}
+
+void even_take_one(struct ring *ring, unsigned from, unsigned end) {
+    struct layout layout;
+    struct even_row row = {(uint8_t)from, 1};
+    layout_of(ring, &layout);
+    while (row.first < end && !is_row_free(&layout, 0, row)) {
+        row.first++;
+    }
+    row.first = row.first < end ? row.first : (uint8_t)from; /* taken.c finds another one */
+    ring->even.is_planned = false;
+    ring->even.is_move = false;
+    ring->even.met_at_us = ring->now_us;
+    even_take(ring, row);
+    small_changed(ring);
 }
 
 static void even_act(struct ring *ring) {
@@ -537,8 +551,23 @@ static void resize_in_chord(struct ring *ring, unsigned count) {
     }
 }
 
-void even_enter_chord(struct ring *ring) {
+void even_resize_in_chord(struct ring *ring, unsigned count) {
+    if (ring->config.is_even && ring->config.vnodes_count != count) {
+        resize_in_chord(ring, count);
+    }
+}
+
+void even_meet_chord(struct ring *ring) {
     if (is_undecided(ring)) {
+        even_take_one(ring, 0, EVEN_UNDECIDED_FIRST);
+        ring->even.is_for_chord = true;
+    }
+}
+
+void even_enter_chord(struct ring *ring) {
+    bool is_new = is_undecided(ring) || ring->even.is_for_chord;
+    ring->even.is_for_chord = false;
+    if (is_new && !retreat_is_on(ring)) {
         ring->even.decided_at_us = ring->now_us;
         resize_in_chord(ring, ring->even.wanted);
     }
@@ -547,7 +576,7 @@ void even_enter_chord(struct ring *ring) {
 /* In a small ring: the row ends earlier, or begins earlier or ends later, wherever there is room. */
 static void resize_in_small(struct ring *ring, unsigned count) {
     struct layout layout;
-    struct even_row row = own_row(ring);
+    struct even_row row = even_own_row(ring);
     layout_of(ring, &layout);
     unsigned least = count < row.count ? count : row.count;
     struct choice best = best_choice(&layout, 0, count, count);
@@ -556,7 +585,8 @@ static void resize_in_small(struct ring *ring, unsigned count) {
     if (best.row.count == 0) {
         return;
     }
-    bool is_near_free = is_row_free(&layout, 0, near) && rows_shared(row, near) == least;
+    bool is_near_free =
+        !even_is_undecided(near) && is_row_free(&layout, 0, near) && rows_shared(row, near) == least;
     even_take(ring, is_near_free ? near : best.row);
     small_changed(ring);
 }
@@ -569,7 +599,7 @@ void even_resize(struct ring *ring, uint64_t count) {
     unsigned now_count = ring->config.vnodes_count;
     bool is_whole_already = count == unit && now_count >= unit;
     ring->even.wanted = (uint8_t)count;
-    if (is_undecided(ring) || is_whole_already || now_count == count) {
+    if (is_undecided(ring) || retreat_is_on(ring) || is_whole_already || now_count == count) {
         return;
     }
     if (ring->mode == MODE_CHORD) {
@@ -591,7 +621,7 @@ static bool is_anybody_undecided(const struct ring *ring) {
 }
 
 bool even_is_waiting(const struct ring *ring) {
-    return is_anybody_undecided(ring) &&
+    return is_anybody_undecided(ring) && !retreat_is_needed(ring) &&
            ring->now_us - ring->even.changed_at_us < UNDECIDED_ROUNDS * ring->config.stabilize_us;
 }
 
@@ -609,6 +639,16 @@ void even_tick(struct ring *ring) {
     }
     if (ring->config.is_even_chosen && even->lost_at_us == 0) {
         even->lost_at_us = ring->now_us; /* others may have been restarted with us, and are on their way */
+    }
+    if (even->is_for_chord) { /* it is a small ring after all */
+        even->is_for_chord = false;
+        even_take_one(ring, EVEN_UNDECIDED_FIRST, EVEN_UNDECIDED_END);
+    }
+    if (retreat_is_needed(ring)) {
+        even->met_at_us = ring->now_us; /* nobody has kept us from choosing but those who do not know rows */
+        even->is_planned = false;
+        outbox_wake_at(ring->out, ring->now_us + ring->config.stabilize_us);
+        return;
     }
     even->met_at_us = even->met_at_us == 0 ? ring->now_us : even->met_at_us;
     if (!even->is_planned && (small_do_agree(ring) || is_overdue(ring))) {

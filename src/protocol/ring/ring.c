@@ -321,6 +321,15 @@ static void on_foreign(struct ring *ring, const struct event *event, const struc
     note_refusal(ring, event, reason, false);
 }
 
+/* It has to wait, and must not take us for dead: then it might begin a ring of its own. */
+static void on_stranger(struct ring *ring, const struct event *event, const struct message *message) {
+    struct message reply = {.kind = MESSAGE_NODES, .number = message->number, .to = message->to};
+    if (message->kind == MESSAGE_ASK_NODES) {
+        retreat_describe(ring, &reply);
+        answer(ring, event, message->token, &reply);
+    }
+}
+
 static void ring_on_message(struct ring *ring, const struct event *event) {
     struct message message;
     ring->counters.received_count++;
@@ -332,6 +341,8 @@ static void ring_on_message(struct ring *ring, const struct event *event) {
                    memcmp(message.charter, ring->config.charter, RING_CHARTER_SIZE) == 0;
     if (!is_ours && message.kind != MESSAGE_REFUSED) {
         on_foreign(ring, event, &message);
+    } else if (!retreat_admits(ring, event, &message)) {
+        on_stranger(ring, event, &message);
     } else if (message.kind == MESSAGE_NOTIFY) {
         on_notify(ring, event, &message);
     } else if (message_is_question(message.kind)) {
@@ -473,6 +484,7 @@ void ring_step(struct ring *ring, const struct event *event, struct outbox *out)
     }
     ring_heal(ring);
     taken_settle(ring);
+    retreat_tick(ring);
     even_tick(ring);
     small_tick(ring); /* after what may have named somebody to it */
     light_tick(ring);

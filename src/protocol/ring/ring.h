@@ -58,6 +58,12 @@ struct ring_config {
     enum ring_breakage breakage;
 };
 
+/* The index of a node that is to choose its places, and has not yet. */
+enum { RING_UNDECIDED_INDEX = 16 };
+
+/* EVENT_MESSAGE: event.code: does the program of its sender know rows (retreat.c)? */
+enum ring_sender { RING_SENDER_KNOWS_ROWS, RING_SENDER_UNKNOWN, RING_SENDER_OLD };
+
 /* EVENT_COMMAND: event.code. Bytes as said, in terms of base/wire.h. */
 enum ring_command {
     RING_JOIN,   /* bytes: ring_write_contacts(); none: a new ring. While a member: to find lost parts of the
@@ -142,6 +148,12 @@ uint32_t ring_vnodes_max(const struct ring_config *config);
 
 /* How many it wants of them; 0: it does not choose. */
 uint8_t ring_wanted(const struct ring *ring);
+
+/* Has it one place because a program that does not know rows was heard (retreat.c)? */
+bool ring_is_back(const struct ring *ring);
+
+/* The one that was heard last, if that is not longer ago. */
+bool ring_heard_old(const struct ring *ring, uint64_t within_us, struct peer *ret_peer);
 
 /* Has it chosen its places, as far as it does? */
 bool ring_is_settled(const struct ring *ring);

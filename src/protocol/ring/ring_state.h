@@ -269,14 +269,24 @@ struct even {
     struct even_row row; /* the plan for us */
     uint8_t wanted;      /* places: as many as the unit, or fewer by RING_RESIZE */
     uint8_t moves_left;
-    bool is_planned; /* for the table as it is */
-    bool is_move;    /* by the plan, of a node that has decided */
+    bool is_planned;   /* for the table as it is */
+    bool is_move;      /* by the plan, of a node that has decided */
+    bool is_for_chord; /* undecided, with the index that older programs expect */
     uint64_t act_at_us;
     uint64_t changed_at_us; /* the table */
     uint64_t lost_at_us;    /* a node of the table; 0: never */
     uint64_t decided_at_us; /* in this life; 0: never */
     uint64_t met_at_us;     /* others in a small ring; 0: there are none */
 };
+
+/* The indices of a node that has not chosen: a row fits behind them, and older programs begin at 0. */
+enum { EVEN_UNDECIDED_FIRST = RING_UNDECIDED_INDEX, EVEN_UNDECIDED_END = 24 };
+
+bool even_is_undecided(struct even_row row);
+struct even_row even_own_row(const struct ring *ring);
+
+/* From now on one place, of a free index of these. */
+void even_take_one(struct ring *ring, unsigned from, unsigned end);
 
 /* It has not chosen yet. */
 void even_begin(struct ring_config *config);
@@ -292,8 +302,44 @@ bool even_is_waiting(const struct ring *ring);
 /* There is nothing left to choose. */
 void even_enter_chord(struct ring *ring);
 
+/* We are about to join a Chord ring. */
+void even_meet_chord(struct ring *ring);
+
+/* So many places, without looking at what is wanted, if it is ours to choose. */
+void even_resize_in_chord(struct ring *ring, unsigned count);
+
 /* RING_RESIZE. */
 void even_resize(struct ring *ring, uint64_t count);
+
+/* ---- retreat.c ---- */
+
+struct retreat {
+    bool is_on;
+    bool is_over;            /* for us; nodes that are still back do not concern us */
+    uint64_t old_at_us;      /* when one was heard that does not know rows; 0: never */
+    struct peer old;         /* which one */
+    uint64_t begun_at_us;    /* when we went back; 0: never */
+    uint64_t quiet_until_us; /* the door stays closed */
+    unsigned count;          /* how often */
+    bool sender_knows_rows;  /* of the message of this step */
+    bool is_sender_back;     /* likewise */
+};
+
+/* A message is to be heard. Goes back first if there is reason for it. */
+bool retreat_admits(struct ring *ring, const struct event *event, const struct message *message);
+
+/* Does the node behind this address get no more than retreat_describe()? */
+bool retreat_hides_from(struct ring *ring, const struct address *address);
+
+/* In the place of small_describe(). */
+void retreat_describe(const struct ring *ring, struct message *message);
+
+/* We are back. */
+bool retreat_is_on(const struct ring *ring);
+
+/* Nobody may choose a row now: not all that are known know rows, or one is still back. */
+bool retreat_is_needed(const struct ring *ring);
+void retreat_tick(struct ring *ring);
 
 /* ---- small.c ---- */
 
@@ -303,6 +349,8 @@ struct small_node {
     struct vnode first; /* its place of the smallest index */
     uint8_t vnodes_count;
     struct even_row planned; /* by even.c */
+    bool knows_rows;         /* as its last message came */
+    bool is_back;            /* by its last table: retreat.c */
     bool agrees;             /* its last answer had our table, which has not changed since */
     bool is_asked;
     uint8_t answers_count; /* while we join, up to JOINING_ANSWERS of small.c */
@@ -336,6 +384,9 @@ bool small_add(struct ring *ring, const struct small_node *node);
 
 /* The lists of our places follow from the table. */
 void small_changed(struct ring *ring);
+
+/* All nodes are asked soon, and so told what we have. */
+void small_hurry(struct ring *ring);
 
 /* Have all nodes answered with our table since it changed? */
 bool small_do_agree(const struct ring *ring);
@@ -499,6 +550,7 @@ struct ring {
     struct throttle throttle; /* of notify */
     struct taken taken;
     struct even even;
+    struct retreat retreat;
     uint64_t heal_at_us;
     uint64_t stepped_at_us;
     struct ring_counters counters;

@@ -17,6 +17,7 @@
 
 enum {
     SPEED = 2,            /* each node is asked so many times per round of stabilizing … */
+    MANY = 8,             /* … if there are no more than these */
     SPEED_UNSETTLED = 10, /* … and so many times while tables differ */
     JOINING_ANSWERS =
         4, /* a node that joins asks each so many times at once: to be met, asked, and entered */
@@ -25,9 +26,12 @@ enum {
     CONTACTS_US = 3000000, /* between two attempts to reach anybody at all */
 };
 
+/* Of many nodes each is asked more seldom, so that the sum of all questions stays. */
 static uint64_t ask_again_us(struct ring *ring, bool is_settled) {
+    uint64_t round_us = ring->config.stabilize_us;
+    uint64_t many = ring->small.nodes_count > MANY ? ring->small.nodes_count : MANY;
     return ring->now_us +
-           ring_jitter(ring, ring->config.stabilize_us / (is_settled ? SPEED : SPEED_UNSETTLED));
+           ring_jitter(ring, is_settled ? round_us * many / MANY / SPEED : round_us / SPEED_UNSETTLED);
 }
 
 /* ---- the table ---- */
@@ -88,7 +92,7 @@ static void install(struct ring *ring) {
 }
 
 /* The others hear of it soon, and say whether they know it, too. */
-static void small_hurry(struct ring *ring) {
+void small_hurry(struct ring *ring) {
     for (uint32_t i = 0; i < ring->small.nodes_count; i++) {
         struct small_node *node = &ring->small.nodes[i];
         uint64_t soon_us = ring->now_us + ring_jitter(ring, HURRY_US);
@@ -238,7 +242,7 @@ void small_tick(struct ring *ring) {
 void small_describe(const struct ring *ring, struct message *message) {
     const struct small *small = &ring->small;
     message->status = ring->mode == MODE_LIGHT ? MODE_IDLE : ring->mode;
-    message->is_whole = ring->mode != MODE_CHORD;
+    message->is_whole = ring->mode != MODE_CHORD && !retreat_is_on(ring);
     message->vnodes[0] = ring->vnodes[0].self;
     message->nodes_vnodes_count[0] = ring->config.vnodes_count;
     unsigned count = 1;
@@ -377,12 +381,16 @@ static void take_node(struct ring *ring, const struct small_node *heard, bool is
         forget_vnodes(ring, node, heard);
         node->first = heard->first;
         node->vnodes_count = heard->vnodes_count;
+        ring_heard_of(ring, &node->first);
         small_changed(ring);
     }
 }
 
 static void heard_table(struct ring *ring, const struct query *query, const struct message *answer) {
-    struct small_node heard = {.first = answer->vnodes[0], .vnodes_count = answer->nodes_vnodes_count[0]};
+    struct small_node heard = {.first = answer->vnodes[0],
+                               .vnodes_count = answer->nodes_vnodes_count[0],
+                               .knows_rows = ring->retreat.sender_knows_rows,
+                               .is_back = ring->retreat.is_sender_back};
     bool is_joining = answer->status == MODE_JOINING;
     struct small_node *node = small_find(ring, &query->to.peer.address);
     if (taken_on_node(ring, &heard, !is_joining)) {
@@ -423,6 +431,7 @@ static void heard_table(struct ring *ring, const struct query *query, const stru
 static void heard_chord(struct ring *ring, const struct query *query, const struct message *answer) {
     if (ring->mode == MODE_JOINING) {
         ring->small.is_ring_met = true;
+        even_meet_chord(ring);
         return;
     }
     bool is_ours = small_find(ring, &query->to.peer.address) != NULL;
