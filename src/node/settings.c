@@ -6,6 +6,7 @@
 #include "base/whole_file.h"
 #include "node/crowd/relay.h"
 #include "node/reading/public_urls.h"
+#include "protocol/ring/ring_id.h"
 #include "store/volume/quota.h"
 
 enum { FILE_SIZE_MAX = 1 << 20, ARENA_SIZE_MAX = 4 << 20 };

@@ -378,7 +378,7 @@ static void put_ring(struct transport *transport, struct json *json) {
         json_count(json, "estimated_size", ring_estimated_size(ring));
     }
     json_bool(json, "settled", ring_is_settled(ring));
-    JSON_COUNTS(json, {"estimated_size", ring_estimated_size(ring)}, {"known", ring_known_count(ring)});
+    json_count(json, "known", ring_known_count(ring));
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         json_open_list(json, lists[i].name);
         if (!is_light || lists[i].put == put_others || lists[i].put == put_blamed) {
