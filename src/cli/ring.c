@@ -260,7 +260,7 @@ static const struct option ring_options[] = {
            "how many of them fetch it from its origin (1); the others copy it", .min = 1,
            .max = CHARTER_REPLICAS_MAX, .of = "create amend"),
     OPTION(NUMBER, struct ring_options, list_size, "list-size", "N",
-           "how many positions after its own a node watches (16); cannot be changed later", .min = 2,
+           "how many positions after its own a node watches (8); cannot be changed later", .min = 2,
            .max = CHARTER_LIST_SIZE_MAX, .of = "create"),
     OPTION(CHOICE, struct ring_options, mapping, "mapping", "WHAT",
            "what decides which nodes keep a document: its url (the default), its host, or its "

@@ -11,12 +11,6 @@
 
 enum { RING_NOT_GIVEN = UINT32_MAX };
 
-/*
- * The list size of a new ring. Lists name virtual nodes, of which a node has several: sixteen in a row are of
- * ten nodes or so, which is enough for the six copies of the default. Up to sixteen nodes, all know all.
- */
-enum { RING_LIST_SIZE_NEW = 16 };
-
 struct ring_options {
     const char *data;
     const char *reason;

@@ -186,7 +186,6 @@ int ring_create(struct cli *cli, const struct data *data, const struct ring_opti
     }
     if (status == CLI_DONE) {
         charter_init(charter);
-        charter->list_size = RING_LIST_SIZE_NEW;
         snprintf(charter->name, sizeof charter->name, "%s", name);
         memcpy(charter->founder, founding->identity.key, PEER_KEY_SIZE);
         charter->created_s = now_s(cli);

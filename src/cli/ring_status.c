@@ -246,12 +246,6 @@ static void print_ring(struct buf *out, const struct node_file *node, const json
                                                                     : ask_text(ring, "mode"));
     }
     put_sentences(out, ring);
-    if (ask_text(ring, "warning")[0] != '\0') {
-        buf_put_format(out, "warning   %s\n", ask_text(ring, "warning"));
-    }
-    if (ask_text(ring, "parts")[0] != '\0') {
-        buf_put_format(out, "parts     %s\n", ask_text(ring, "parts"));
-    }
     put_dropped(out, ring);
     put_vnodes(out, ring);
     put_peers(out, ring, "neighbours", "Neighbours:", SIZE_MAX);

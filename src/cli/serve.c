@@ -516,7 +516,7 @@ static const struct option serve_options[] = {
         "ask the router to pass that port on to this node, by PCP, NAT-PMP or UPnP, and tell other nodes the "
         "address outside"),
     OPTION(NUMBER, struct serve_options, capacity, "capacity", "N",
-           "how many virtual nodes this node runs (chosen, so that equal nodes have even parts); 0: as --light",
+           "how many virtual nodes this node runs (1); twice as many are twice the work; 0: as --light",
            .max = 32),
     OPTION(
         FLAG, struct serve_options, light, "light", NULL,

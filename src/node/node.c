@@ -228,9 +228,7 @@ static enum err start_ring(struct node *node, struct err_detail *detail) {
         .join = config->ring_join,
         .token = config->ring_token,
         .is_light = config->settings->ring_capacity == 0,
-        .vnodes_count = settings_make_capacity(config->settings),
-        .even_loss_us = config->settings->ring_grace_us,
-        .is_resized = config->settings->node_disk > 0,
+        .vnodes_count = (uint8_t)(config->settings->ring_capacity > 0 ? config->settings->ring_capacity : 1),
         .first_vnode = (uint8_t)config->settings->ring_first_place,
         .nameservers = settings_text(config->settings->crawl_nameservers),
         .dialects = node->dialects,
@@ -251,10 +249,6 @@ static enum err start_disk_room(struct node *node) {
     const struct node_config *config = &node->config;
     struct disk_room_config disk_room = {
         .instance = config->instance,
-        .transport = node->transport,
-        .grace_us = config->settings->ring_grace_us,
-        .keeps_everything = config->settings->ring_keep == SETTINGS_KEEP_EVERYTHING,
-        .clock = config->clock,
         .note = node_note,
         .context = node,
     };

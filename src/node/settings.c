@@ -6,7 +6,6 @@
 #include "base/whole_file.h"
 #include "node/crowd/relay.h"
 #include "node/reading/public_urls.h"
-#include "protocol/ring/ring_id.h"
 #include "store/volume/quota.h"
 
 enum { FILE_SIZE_MAX = 1 << 20, ARENA_SIZE_MAX = 4 << 20 };
@@ -43,7 +42,7 @@ static const struct config_key settings_keys[] = {
     SETTING("ring.address", TEXT, ring_address, NULL),
     SETTING("ring.port", NUMBER, ring_port, "7070", .max = UINT16_MAX),
     SETTING("ring.map_port", SWITCH, ring_map_port, "no"),
-    SETTING("ring.capacity", NUMBER, ring_capacity, "33", .max = 33),
+    SETTING("ring.capacity", NUMBER, ring_capacity, "1", .max = 32),
     SETTING("ring.first_place", NUMBER, ring_first_place, "32", .max = 32),
     SETTING("ring.upload", SIZE, ring_upload, "0", .max = UINT64_C(1) << 40),
     SETTING("ring.download", SIZE, ring_download, "0", .max = UINT64_C(1) << 40),
@@ -123,11 +122,6 @@ static enum err settings_check(const struct settings *settings, struct err_detai
 bool settings_make_relay(const struct settings *settings) {
     bool takes_part = settings->crowd_enabled && settings->crowd_part == CROWD_FULL;
     return takes_part && settings->crowd_relay > 0 && settings->ring_capacity > 0;
-}
-
-uint8_t settings_make_capacity(const struct settings *settings) {
-    uint64_t capacity = settings->ring_capacity;
-    return (uint8_t)(capacity == 0 ? 1 : capacity > RING_VIRTUAL_MAX ? 0 : capacity);
 }
 
 enum err settings_read(struct settings *settings, const char *path, bool must_exist,

@@ -83,9 +83,6 @@ extern const char *const settings_keeps[]; /* the words of enum settings_keep */
 /* Is it a relay for light members, if they want it? */
 bool settings_make_relay(const struct settings *settings);
 
-/* How many virtual nodes; 0: it chooses. */
-uint8_t settings_make_capacity(const struct settings *settings);
-
 /* A text as C has it; NULL: it is empty. */
 static inline const char *settings_text(struct bytes text) {
     return text.size > 0 ? (const char *)text.data : NULL;

@@ -4,10 +4,9 @@
  *      input   mode byte, then times: sender byte, u16 length, message
  *
  * The header (version, charter) is filled in, otherwise nothing would get past it; the number is that of an
- * open question where the sender byte says so. Mode 64: the node chooses its places, the sender byte says
- * what its program knows of that, and the node is told to take more or fewer. Held to: no answer larger than
- * three times the question without its token, nothing sent to an address that neither asked nor was named by
- * a member that was asked, and the shape of the lists.
+ * open question where the sender byte says so. Held to: no answer larger than three times the question
+ * without its token, nothing sent to an address that neither asked nor was named by a member that was asked,
+ * and the shape of the lists.
  */
 #include "fuzz.h"
 
@@ -16,7 +15,7 @@
 #include "protocol/ring/ring.h"
 #include "protocol/ring/ring_state.h"
 
-enum { HEADER_FILLED_SIZE = 18, SENDERS_COUNT = 8, LIST_SIZE_MAX = 8 };
+enum { HEADER_FILLED_SIZE = 18, SENDERS_COUNT = 8 };
 
 static void check(const struct ring *ring) {
     for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
@@ -73,9 +72,9 @@ static void begin(struct driver *driver, uint8_t mode) {
     join.bytes = ring_write_contacts(contacts, mode % 3, memory);
     step(driver, &join);
     if (mode >= 128) {
-        struct vnode list[LIST_SIZE_MAX];
+        struct vnode list[3];
         memset(list, 0, sizeof list);
-        for (unsigned i = 0; i < LIST_SIZE_MAX; i++) {
+        for (unsigned i = 0; i < 3; i++) {
             list[i].peer.address = address_ipv4(10, 0, 0, (uint8_t)(i + 1), 7070);
             list[i].id = ring_id_of_node(&driver->ring->sha256, &list[i].peer.address, 0);
         }
@@ -88,8 +87,6 @@ static void feed(struct driver *driver, uint8_t sender, struct bytes message) {
     size_t size = message.size < sizeof memory ? message.size : sizeof memory;
     memcpy(memory, message.data, size);
     struct event event = {.kind = EVENT_MESSAGE, .now_us = driver->now_us, .bytes = bytes_of(memory, size)};
-    bool is_even = driver->ring->config.is_even;
-    event.code = is_even ? (sender >> 3) % (RING_SENDER_OLD + 1u) : RING_SENDER_KNOWS_ROWS;
     event.from = address_ipv4(10, 0, 0, (uint8_t)(sender % SENDERS_COUNT), 7070);
     if (size >= MESSAGE_HEADER_SIZE) {
         memory[0] = RING_VERSION;
@@ -104,12 +101,7 @@ static void feed(struct driver *driver, uint8_t sender, struct bytes message) {
         }
     }
     step(driver, &event);
-    if (is_even && (sender & 32) != 0) {
-        struct event resize = {.kind = EVENT_COMMAND, .code = RING_RESIZE, .now_us = driver->now_us};
-        resize.number = size % 10;
-        step(driver, &resize);
-    }
-    driver->now_us += 1 + ((uint64_t)sender << (is_even ? 19 : 14));
+    driver->now_us += 1 + ((uint64_t)sender << 14);
     struct event wake = {.kind = EVENT_WAKE, .now_us = driver->now_us};
     step(driver, &wake);
 }
@@ -121,8 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct ring_config config = {
         .self = {.address = address_ipv4(10, 0, 0, 100, 7070)},
         .vnodes_count = (uint8_t)(1 + data[0] % 2),
-        .list_size = (data[0] & 64) != 0 ? LIST_SIZE_MAX : 3,
-        .is_even = (data[0] & 64) != 0,
+        .list_size = 3,
         .table_capacity = 16,
         .lookups_max = 2,
     };

@@ -141,7 +141,7 @@ def is_circle(states):
 def is_settled(state, place, places):
     known = {n["address"] for n in state.get("neighbours", [])}
     is_whole = known == places - {place} if state.get("mode") == "small" else known <= places
-    return state["state"] == "member" and is_whole and state.get("settled", True)  # else it is about to move
+    return state["state"] == "member" and is_whole
 
 
 def agree(nodes):

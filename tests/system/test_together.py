@@ -17,8 +17,8 @@ from ringnodes import await_agreement, found, many, wait_for
 
 SERVE = ("--allow-private", "--allow-private-ring")
 
-# The first test at another size, as "12 nodes, 5,000 pages": MNEMON_TOGETHER=12,5000
-NODES, PAGES = (int(part) for part in os.environ.get("MNEMON_TOGETHER", "6,400").split(","))
+# The first test at another size, as "12 nodes, 5,000 pages, 8 places each": MNEMON_TOGETHER=12,5000,8
+NODES, PAGES, PLACES = (int(part) for part in os.environ.get("MNEMON_TOGETHER", "6,400,8").split(","))
 HOSTS = 3
 
 
@@ -201,7 +201,7 @@ def test_a_node_without_a_ring_says_so(node):
 
 def test_each_page_is_fetched_once_kept_by_several_and_read_through_all(node, web):
     origin = web(hosts=HOSTS, pages=PAGES // HOSTS)
-    nodes = start_ring(node, NODES, "--replicas", "3", serve=SERVE)
+    nodes = start_ring(node, NODES, "--replicas", "3", serve=(*SERVE, "--capacity", str(PLACES)))
     crawl(nodes, origin, "--delay", "0")
     await_copies(nodes, origin, 3, patience_s=120 + PAGES // 10)
     fetched = origin.fetched()
@@ -213,7 +213,7 @@ def test_each_page_is_fetched_once_kept_by_several_and_read_through_all(node, we
     loads = [len(held(each)) for each in nodes]
     mean = sum(loads) / len(loads)
     spread = (sum((load - mean) ** 2 for load in loads) / len(loads)) ** 0.5 / mean
-    assert spread < 0.35, loads
+    assert PLACES < 8 or spread < 0.35, loads
     for url in sorted(origin.urls())[:: max(9, PAGES // 20)]:
         _, _, expected = origin.answer(urllib.parse.urlsplit(url).netloc, urllib.parse.urlsplit(url).path)
         for each in nodes:

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ringnodes import await_agreement, found, wait_for
-from test_together import NODES, PAGES, SERVE, Origin, crawl, held, node  # noqa: F401 (a fixture by its name)
+from test_together import NODES, PAGES, PLACES, SERVE, Origin, crawl, held, node  # noqa: F401 (a fixture by its name)
 
 LEVEL = 3
 HOSTS = 10
@@ -44,9 +44,10 @@ def test_a_large_crawl_ends_though_three_die(node, origin):
         each.directory.mkdir()
         (each.directory / "mnemon.conf").write_text(RULES)
     found(nodes[0], "--open", "--replicas", str(LEVEL))
-    nodes[0].start(*SERVE)
+    serve = (*SERVE, "--capacity", str(PLACES))
+    nodes[0].start(*serve)
     for each in nodes[1:]:
-        each.launch("--join", nodes[0].place, *SERVE)
+        each.launch("--join", nodes[0].place, *serve)
     for each in nodes[1:]:
         each.ready()
     await_agreement(nodes, patience_s)

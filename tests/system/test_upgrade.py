@@ -84,8 +84,6 @@ class Readers:
             try:
                 page = each.get(f"/web/2id_/{url}")
                 wrong = None if "words" in page else page[:200]
-            except urllib.error.HTTPError as error:
-                wrong = f"{error} {error.read().decode(errors='replace')[-300:]}"
             except (urllib.error.URLError, OSError) as error:
                 wrong = str(error)
             time.sleep(PACE_S)
@@ -167,49 +165,11 @@ def test_nodes_of_both_releases_crawl_together_and_agree_who_has_what(node, web,
     found(nodes[0], "--open", "--replicas", str(REPLICAS))
     nodes[0].start()
     for each in nodes[1:]:
-        each.start("--join", nodes[1 if each is nodes[4] else 0].place)  # the last one through one of 0.2
+        each.start("--join", nodes[0].place)
 
     await_agreement(nodes)
     stored, _ = web
     await_same_owners(nodes, sorted(stored.urls())[:20])
     crawl(nodes, stored, "--delay", "0")
     await_copies(nodes, stored, REPLICAS)
-    assert rows(nodes) == [[0]] * len(nodes)  # nobody chooses
     assert blames(nodes) == []
-
-
-def rows(nodes):
-    return [[vnode["index"] for vnode in each.status().get("places", [])] for each in nodes]
-
-
-def test_a_node_of_the_release_before_comes_to_chosen_parts_and_finds_all(node, web, mnemon):
-    previous, now = previous_program(), program(mnemon)
-    nodes = [node(2 + number).install(now) for number in range(3)]
-    late = node(5).install(previous)
-    for each in (*nodes, late):
-        each.directory.mkdir()
-        (each.directory / "mnemon.conf").write_text(SETTINGS)
-    found(nodes[0], "--open", "--replicas", "2")
-    nodes[0].start()
-    for each in nodes[1:]:
-        each.start("--join", nodes[0].place)
-    await_agreement(nodes)
-    assert all(len(row) >= 8 for row in rows(nodes))
-    stored, more = web
-    crawl(nodes, stored, "--delay", "0")
-    await_copies(nodes, stored, 2)
-
-    late.start("--join", nodes[0].place)  # all go back to what it understands
-    everybody = [*nodes, late]
-    wait_for(lambda: rows(everybody) == [[0]] * 4, lambda: str(rows(everybody)))
-    await_agreement(everybody)
-    await_same_owners(everybody, sorted(stored.urls() | more.urls())[::6])
-    because = f"not even: one virtual node each, because of {late.place} (0.2 or earlier, protocol 1)"
-    wait_for(lambda: all(each.status()["parts"] == because for each in nodes), lambda: str(nodes[0].status()))
-    assert because in nodes[0].run("ring", "status").stdout
-    for url in sorted(stored.urls())[::4]:
-        wait_for(lambda url=url: "words" in late.get(f"/web/2id_/{url}"), lambda url=url: url)
-    crawl(everybody, more, "--delay", "0")
-    await_copies(everybody, more, 2)
-    await_copies(everybody, stored, 2)
-    assert blames(everybody) == []

@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "base/whole_file.h"
-#include "node/copies/disk_room.h"
 #include "scratch.h"
 #include "store/volume/quota.h"
 #include "unit.h"
@@ -46,27 +45,6 @@ static void what_lies_in_directories_is_measured(void **state) {
     assert_int_equal(quota_measure("/nowhere/at/all"), 0);
 }
 
-static void a_node_gives_up_its_part_step_by_step_and_takes_it_again(void **state) {
-    (void)state;
-    assert_int_equal(disk_room_vnodes(850, 8, 8), 8);
-    assert_int_equal(disk_room_vnodes(900, 8, 8), 7);
-    assert_int_equal(disk_room_vnodes(975, 7, 8), 4);
-    assert_int_equal(disk_room_vnodes(999, 1, 8), 1);
-    assert_int_equal(disk_room_vnodes(700, 4, 8), 4); /* neither: it must not swing */
-    assert_int_equal(disk_room_vnodes(500, 4, 8), 5);
-    assert_int_equal(disk_room_vnodes(0, 8, 8), 8);
-}
-
-static void a_part_that_was_too_large_is_not_taken_again(void **state) {
-    (void)state;
-    assert_int_equal(disk_room_vnodes_max(1000000, 0, 0, 8), 8);
-    assert_int_equal(disk_room_vnodes_max(1000000, 900000, 8, 8), 7);
-    assert_int_equal(disk_room_vnodes_max(1000000, 970000, 8, 8), 7);
-    assert_int_equal(disk_room_vnodes_max(1000000, 900000, 7, 8), 6);
-    assert_int_equal(disk_room_vnodes_max(2000000, 900000, 7, 8), 8); /* a larger quota */
-    assert_int_equal(disk_room_vnodes_max(1000000, 990000, 1, 8), 1);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_make, scratch_remove)
 
 int main(void) {
@@ -74,8 +52,6 @@ int main(void) {
         cmocka_unit_test(documents_end_before_the_quota_and_removals_behind_it),
         cmocka_unit_test(parts_of_volumes_add_up),
         TEST(what_lies_in_directories_is_measured),
-        cmocka_unit_test(a_node_gives_up_its_part_step_by_step_and_takes_it_again),
-        cmocka_unit_test(a_part_that_was_too_large_is_not_taken_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,19 +138,6 @@ static void leaving_keeps_what_was(void **state) {
     free(files);
 }
 
-static void the_position_comes_back_or_counts_as_none(void **state) {
-    const char *directory = *state;
-    struct ring_files_row row = {.first = 5, .count = 8, .wanted = 6};
-    row.ip[15] = 7;
-    assert_int_equal(ring_files_read_row(directory).count, 0);
-    assert_int_equal(ring_files_write_row(directory, &row, NULL), ERR_OK);
-    struct ring_files_row back = ring_files_read_row(directory);
-    assert_memory_equal(&back, &row, sizeof row);
-    row.first = 30; /* more than an address has */
-    assert_int_equal(ring_files_write_row(directory, &row, NULL), ERR_OK);
-    assert_int_equal(ring_files_read_row(directory).count, 0);
-}
-
 /* ---- complaints ---- */
 
 static void a_complaint_is_told_once_a_minute(void **state) {
@@ -204,7 +191,6 @@ int main(void) {
         TEST(no_membership_is_none),
         TEST(peers_come_back_or_count_as_none),
         TEST(leaving_keeps_what_was),
-        TEST(the_position_comes_back_or_counts_as_none),
         cmocka_unit_test(a_complaint_is_told_once_a_minute),
         cmocka_unit_test(a_flood_of_complaints_is_bounded),
     };

@@ -25,8 +25,6 @@ struct street_house {
     uint64_t found_number; /* RING_FOUND: of the last, as the next two */
     uint8_t found_hops;
     struct ring_id found; /* the owner */
-    uint32_t code;        /* of what it sends: enum ring_sender … */
-    uint64_t said_at_us;  /* … from then on; RING_SENDER_UNKNOWN before */
 };
 
 struct street_letter {
@@ -156,16 +154,6 @@ static inline void street_start(struct street *street, uint32_t house, uint32_t 
     street_join(street, house, contact);
 }
 
-static inline uint32_t street_code(const struct street *street, const struct address *from) {
-    for (uint32_t i = 0; i < street->count; i++) {
-        const struct street_house *house = &street->houses[i];
-        if (address_equal(&house->config.self.address, from)) {
-            return street->now_us >= house->said_at_us ? house->code : RING_SENDER_UNKNOWN;
-        }
-    }
-    return RING_SENDER_UNKNOWN;
-}
-
 static inline void street_deliver(struct street *street) {
     struct street_letter letter = street->letters[street->first];
     street->first = (street->first + 1) % STREET_LETTERS_MAX;
@@ -175,9 +163,6 @@ static inline void street_deliver(struct street *street) {
         if (house->ring != NULL && !house->is_asleep &&
             address_equal(&house->config.self.address, &letter.to)) {
             struct event event = {.kind = EVENT_MESSAGE, .from = letter.from.address};
-            event.code = house->code == RING_SENDER_OLD
-                             ? RING_SENDER_KNOWS_ROWS /* it does not look at that */
-                             : street_code(street, &letter.from.address);
             event.bytes = bytes_of(letter.bytes, letter.size);
             memcpy(event.from_key, letter.from.key, PEER_KEY_SIZE);
             street_step(street, i, event);

@@ -213,7 +213,7 @@ static bool holders_collect_chord(const struct ring *ring, struct view *view) {
     }
     for (uint32_t i = 0; i < known_count; i++) {
         struct ring_known known = ring_known_at(ring, i);
-        if (is_alive(&known) && ring_is_current(ring, &known.vnode)) {
+        if (is_alive(&known)) {
             put_vnode(view, &known.vnode);
         }
     }

@@ -6,7 +6,6 @@
 
 #include "base/whole_file.h"
 #include "net/identity.h"
-#include "protocol/ring/ring_id.h"
 
 enum {
     PATH_SIZE_MAX = 4096 + 64,
@@ -14,12 +13,9 @@ enum {
     PEERS_LAYOUT = 1,
     LAYOUT_OFFSET = 4, /* in a charter */
     LAYOUT_PLAIN = 1,  /* of one that every program reads */
-    ROW_LAYOUT = 1,
-    ROW_SIZE = PEERS_FILE_MARK_SIZE + 1 + 16 + 3,
 };
 
 static const char peers_mark[] = "mnpe";
-static const char row_mark[] = "mnpo";
 _Static_assert((int)RING_FILES_PEERS_MAX <= (int)PEERS_FILE_COUNT_MAX, "a list has room for them");
 
 static const char *ring_files_path_of(const char *directory, const char *name, char out[PATH_SIZE_MAX]) {
@@ -220,50 +216,10 @@ enum err ring_files_write_peers(const char *directory, const struct peer *peers,
                                  detail);
 }
 
-/* ---- the position ---- */
-
-struct ring_files_row ring_files_read_row(const char *directory) {
-    char path[PATH_SIZE_MAX];
-    uint8_t memory[ROW_SIZE];
-    struct bytes bytes;
-    struct ring_files_row row = {0};
-    struct wire_reader reader;
-    enum err err = ring_files_read_file(ring_files_path_of(directory, "position", path), memory,
-                                        sizeof memory, &bytes, NULL);
-    wire_reader_init(&reader, err == ERR_OK ? bytes : bytes_of(NULL, 0));
-    bool is_known = bytes_equal(wire_read_bytes(&reader, PEERS_FILE_MARK_SIZE),
-                                bytes_of(row_mark, PEERS_FILE_MARK_SIZE)) &&
-                    wire_read_u8(&reader) == ROW_LAYOUT;
-    struct bytes ip = wire_read_bytes(&reader, sizeof row.ip);
-    row.first = wire_read_u8_max(&reader, RING_VIRTUAL_MAX - 1);
-    row.count = wire_read_u8_max(&reader, RING_VIRTUAL_MAX);
-    row.wanted = wire_read_u8_max(&reader, RING_VIRTUAL_MAX);
-    if (!is_known || wire_reader_finish(&reader, NULL) != ERR_OK ||
-        row.first + row.count > RING_VIRTUAL_MAX) {
-        return (struct ring_files_row){0};
-    }
-    memcpy(row.ip, ip.data, sizeof row.ip);
-    return row;
-}
-
-enum err ring_files_write_row(const char *directory, const struct ring_files_row *row,
-                              struct err_detail *detail) {
-    uint8_t memory[ROW_SIZE];
-    struct wire_writer writer;
-    wire_writer_init(&writer, memory, sizeof memory);
-    wire_write_bytes(&writer, bytes_of(row_mark, PEERS_FILE_MARK_SIZE));
-    wire_write_u8(&writer, ROW_LAYOUT);
-    wire_write_bytes(&writer, bytes_of(row->ip, sizeof row->ip));
-    wire_write_u8(&writer, row->first);
-    wire_write_u8(&writer, row->count);
-    wire_write_u8(&writer, row->wanted);
-    return ring_files_write_file(directory, "position", wire_writer_bytes(&writer), detail);
-}
-
 /* ---- leaving ---- */
 
 enum err ring_files_leave(const char *directory, struct err_detail *detail) {
-    static const char *const names[] = {"position", "peers", "membership", "charter.later", "charter.plain",
+    static const char *const names[] = {"peers", "membership", "charter.later", "charter.plain",
                                         "charter"}; /* the charter last: it counts */
     char path[PATH_SIZE_MAX];
     char left[PATH_SIZE_MAX + 8];

@@ -6,11 +6,9 @@
  *      DIR/ring/charter.plain the last one that programs without stewards can read, for such nodes
  *      DIR/ring/membership    its invitation, if it has one
  *      DIR/ring/peers         places of the ring where it was last reached, to come back after a restart
- *      DIR/ring/position      which virtual nodes of its address it had last
  *
  * Each is written beside its place, synced and renamed: whole or not at all. What is damaged is named, and
- * never replaced by something else; only the peers and the position, which are hints, count as
- * none then.
+ * never replaced by something else; only the peers, which are hints, count as none then.
  */
 #ifndef MNEMON_NODE_TRANSPORT_RING_FILES_H
 #define MNEMON_NODE_TRANSPORT_RING_FILES_H
@@ -50,18 +48,6 @@ enum err ring_files_write_membership(const char *directory, const struct members
 size_t ring_files_read_peers(const char *directory, struct peer out[RING_FILES_PEERS_MAX]);
 enum err ring_files_write_peers(const char *directory, const struct peer *peers, size_t count,
                                 struct err_detail *detail) MUST_CHECK;
-
-/* Which virtual nodes of its address the node had last: what it holds is there. */
-struct ring_files_row {
-    uint8_t ip[16]; /* the address, IPv4 mapped */
-    uint8_t first;  /* index */
-    uint8_t count;  /* 0: none is remembered */
-    uint8_t wanted; /* how many it wants at least: ring_wanted() */
-};
-
-struct ring_files_row ring_files_read_row(const char *directory);
-enum err ring_files_write_row(const char *directory, const struct ring_files_row *row,
-                              struct err_detail *detail) MUST_CHECK;
 
 /* They are kept as *.left, since a founder's charter cannot be made again. ERR_NOT_FOUND. */
 enum err ring_files_leave(const char *directory, struct err_detail *detail) MUST_CHECK;

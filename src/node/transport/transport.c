@@ -264,8 +264,6 @@ static enum err read_files(struct transport *transport, struct err_detail *detai
         transport->encoded_size = encoded.size;
         charter_id(&transport->charter, &transport->sha256, transport->id);
         transport->remembered_count = ring_files_read_peers(directory, transport->remembered);
-        transport->row = ring_files_read_row(directory);
-        transport->is_returning = transport->remembered_count > 0;
     } else if (err != ERR_NOT_FOUND) {
         return err;
     }
@@ -546,7 +544,6 @@ static enum err open_loop(struct transport *transport, struct err_detail *detail
         const struct transport_tenant *tenant = &transport->tenants[i];
         loop_timer_init(loop, &transport->wakes[i], tenant->wake, tenant->context);
     }
-    transport->resized = (struct loop_post){.run = transport_on_resized, .context = transport};
     transport->news = (struct loop_post){.run = transport_on_news, .context = transport};
     transport->asked = (struct loop_post){.run = transport_start_questions, .context = transport};
     err = open_socket(transport, detail);
@@ -648,8 +645,6 @@ static void write_files(struct transport *transport) {
     size_t peers_count = transport->kept_count;
     memcpy(peers, transport->kept, sizeof peers);
     transport->kept_count = 0;
-    struct ring_files_row row = transport->kept_row;
-    transport->kept_row.count = 0;
     pthread_mutex_unlock(&transport->lock);
     enum err err = ERR_OK;
     if (has_membership) { /* before the charter: a node with a charter has all that it needs to come back */
@@ -657,9 +652,6 @@ static void write_files(struct transport *transport) {
     }
     if (err == ERR_OK && post->has_charter) {
         err = ring_files_write_charter(directory, bytes_of(post->encoded, post->encoded_size), &detail);
-    }
-    if (err == ERR_OK && row.count > 0) { /* before the peers: with peers and no positions it is of 0.2 */
-        err = ring_files_write_row(directory, &row, &detail);
     }
     if (err == ERR_OK && peers_count > 0) {
         err = ring_files_write_peers(directory, peers, peers_count, &detail);
@@ -742,25 +734,4 @@ bool transport_is_light(const struct transport *transport) {
 
 bool transport_has_ring(const struct transport *transport) {
     return transport->has_ring;
-}
-
-/* ---- virtual nodes ---- */
-
-bool transport_vnodes(struct transport *transport, uint8_t *ret_wanted, uint8_t *ret_max) {
-    pthread_mutex_lock(&transport->lock);
-    bool is_known = transport->vnodes_wanted > 0 && transport->shown.has_part;
-    *ret_wanted = transport->vnodes_wanted;
-    *ret_max = transport->vnodes_max;
-    pthread_mutex_unlock(&transport->lock);
-    return is_known;
-}
-
-void transport_resize(struct transport *transport, uint8_t vnodes_count) {
-    pthread_mutex_lock(&transport->lock);
-    ASSERT(vnodes_count > 0 && vnodes_count <= transport->vnodes_max);
-    transport->vnodes_wanted = vnodes_count;
-    if (transport->is_running) {
-        (void)loop_post(&transport->loop, &transport->resized);
-    }
-    pthread_mutex_unlock(&transport->lock);
 }

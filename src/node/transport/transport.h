@@ -45,11 +45,9 @@ struct transport_config {
                               neither is given, that of the route) */
     const char *join;      /* HOST[:PORT]; (nobody) */
     const char *token;     /* of "mnemon ring invite"; (none) */
-    uint8_t vnodes_count;  /* (chosen by the ring so that nodes have even parts: protocol/ring/even.c) */
+    uint8_t vnodes_count;  /* (1) */
     uint8_t first_vnode;   /* index; RING_VIRTUAL_MAX: the first that no other node behind our address has */
     bool is_light;         /* it uses the ring and is no part of it (decision 0026): any port, no public */
-    uint64_t even_loss_us; /* (1 h) a lost node is waited for so long before others take other positions */
-    bool is_resized; /* as few virtual nodes as last time: transport_resize() says when there may be more */
     const char *nameservers;   /* (those of the system) */
     struct dialects *dialects; /* (no node is told or asked what it speaks) outlives it */
     const struct clock *clock;
@@ -176,15 +174,6 @@ struct transport_question {
 
 /* At most TRANSPORT_QUESTIONS_MAX are on their way at once; the others wait their turn. */
 void transport_ask(struct transport *transport, struct transport_question *question);
-
-/*
- * How many virtual nodes the node wants, and how many its capacity stands for. False: it is no member yet, or
- * they are fixed, or one each because of an older program. Any thread, as the next.
- */
-bool transport_vnodes(struct transport *transport, uint8_t *ret_wanted, uint8_t *ret_max);
-
-/* Want so many from now on, 1 to that maximum; also after a restart. */
-void transport_resize(struct transport *transport, uint8_t vnodes_count);
 
 /*
  * The position of a URL, by the mapping of the charter: of its SURT, or of its host

@@ -94,19 +94,6 @@ bool transport_hears(struct transport *transport, const struct peer *from) {
     return verdict == DIALECTS_SPEAK;
 }
 
-uint32_t transport_judge_rows(struct transport *transport, const struct peer *from) {
-    struct dialects *dialects = transport->config.dialects;
-    if (dialects == NULL) {
-        return RING_SENDER_KNOWS_ROWS;
-    }
-    struct dialects_known known = dialects_find(dialects, from);
-    if (!known.is_known) {
-        (void)transport_speaks(transport, from); /* says hello, also if the ring does not answer */
-        return RING_SENDER_UNKNOWN;
-    }
-    return dialect_has(&known.dialect, DIALECT_EVEN_PARTS) ? RING_SENDER_KNOWS_ROWS : RING_SENDER_OLD;
-}
-
 /* A node that has not been sent anything yet has not been told either. */
 void transport_meet_others(struct transport *transport) {
     uint32_t count = transport->config.dialects != NULL ? ring_known_count(transport->ring) : 0;

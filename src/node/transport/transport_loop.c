@@ -68,17 +68,6 @@ static void on_ring_taken(struct transport *transport, struct bytes bytes) {
                        address_format(&holder.peer.address, holder_text), advice);
 }
 
-static void on_ring_moved(struct transport *transport, struct bytes bytes) {
-    struct wire_reader reader;
-    wire_reader_init(&reader, bytes);
-    unsigned first = wire_read_u8(&reader);
-    unsigned count = wire_read_u8(&reader);
-    transport_note(
-        transport,
-        "ring: this node takes positions %u to %u of its address, so that all nodes have even parts", first,
-        first + count - 1);
-}
-
 static void on_member(struct transport *transport, bool is_member) {
     char address[ADDRESS_TEXT_SIZE_MAX];
     transport->state = is_member ? TRANSPORT_MEMBER : TRANSPORT_JOINING;
@@ -107,9 +96,6 @@ static void transport_on_notice(struct transport *transport, const struct action
         break;
     case RING_TAKEN:
         on_ring_taken(transport, action->bytes);
-        break;
-    case RING_MOVED:
-        on_ring_moved(transport, action->bytes);
         break;
     case RING_ARC: /* seen in the copy */
     case RING_HELD:
@@ -230,48 +216,12 @@ static void transport_join(struct transport *transport, const struct peer *peers
     transport_step(transport, &event);
 }
 
-/* ---- another number of virtual nodes ---- */
-
-void transport_on_resized(void *context) {
-    struct transport *transport = context;
-    pthread_mutex_lock(&transport->lock);
-    uint8_t wanted = transport->vnodes_wanted;
-    pthread_mutex_unlock(&transport->lock);
-    if (transport->ring != NULL) {
-        transport_step(transport,
-                       &(struct event){.kind = EVENT_COMMAND, .code = RING_RESIZE, .number = wanted});
-    }
-}
-
 /* ---- joining ---- */
 
 /* Who begins a ring in which nobody else is there: its founder, or, if it has stewards, they. */
 static bool is_founder(const struct transport *transport) {
     return !transport->config.is_light && /* it founds nothing */
            charter_is_steward(&transport->charter, transport->identity.key);
-}
-
-/* Was it a member before positions were chosen and kept? Then it has those of 0.2. */
-static bool is_of_old(const struct transport *transport) {
-    return transport->is_returning && transport->row.count == 0;
-}
-
-/* Which positions: where what we hold is, as last time, unless we are somewhere else. */
-static void choose_row(const struct transport *transport, struct ring_config *config) {
-    const struct ring_files_row *row = &transport->row;
-    bool is_here = memcmp(row->ip, transport->self.address.ip, sizeof row->ip) == 0;
-    config->is_even = transport->config.vnodes_count == 0 && !config->is_first_fixed && !is_of_old(transport);
-    config->even_wanted = row->wanted;
-    bool is_less = row->wanted < ring_unit_of(config->list_size);
-    if (!transport->config.is_resized && is_less) {
-        config->even_wanted = 0; /* there is no quota any more that it followed from */
-        return;
-    }
-    if (config->is_even && row->count > 0 && is_here && row->count <= ring_vnodes_max(config)) {
-        config->first_index = row->first;
-        config->vnodes_count = row->count;
-        config->is_even_chosen = true;
-    }
 }
 
 static enum err make_ring(struct transport *transport) {
@@ -281,22 +231,12 @@ static enum err make_ring(struct transport *transport) {
         .first_index = transport->config.first_vnode % RING_VIRTUAL_MAX,
         .is_first_fixed = transport->config.first_vnode < RING_VIRTUAL_MAX,
         .is_light = transport->config.is_light,
-        .even_loss_us = transport->config.even_loss_us,
         .list_size = transport->charter.list_size,
         .copies = transport->charter.replicas,
         .heal_us = HEAL_US,
         .seed = transport->seed,
     };
     memcpy(config.charter, transport->id, sizeof config.charter);
-    choose_row(transport, &config);
-    if (config.is_even) {
-        uint8_t unit = ring_unit_of(config.list_size);
-        pthread_mutex_lock(&transport->lock);
-        transport->vnodes_max = unit;
-        transport->vnodes_wanted =
-            config.even_wanted > 0 && config.even_wanted < unit ? config.even_wanted : unit;
-        pthread_mutex_unlock(&transport->lock);
-    }
     size_t actions_max = ring_actions_max(&config);
     size_t memory_size = ring_memory_size(&config);
     transport->actions = calloc(actions_max, sizeof *transport->actions);
@@ -684,7 +624,6 @@ void transport_receive_ring(void *context, const struct datagram_message *messag
     struct transport *transport = context;
     struct event event = {.kind = EVENT_MESSAGE, .from = message->from.address, .bytes = message->bytes};
     memcpy(event.from_key, message->from.key, PEER_KEY_SIZE);
-    event.code = transport_judge_rows(transport, &message->from);
     uint64_t malformed_count = ring_counters(transport->ring)->malformed_count;
     transport_step(transport, &event);
     if (ring_counters(transport->ring)->malformed_count > malformed_count) {
@@ -774,29 +713,6 @@ static void keep_peers(struct transport *transport) {
     transport->keep_at_us = transport_now_us(transport) + KEEP_US;
 }
 
-/* Which virtual nodes these are, if others than those that were written last, and if it chose them. Beside
- * nodes that do not know rows it keeps what it chose before, to take it again after a restart. */
-static void keep_row(struct transport *transport) {
-    struct ring_files_row row = {.first = ring_vnode_at(transport->ring, 0)->index,
-                                 .count = ring_vnodes_count(transport->ring),
-                                 .wanted = ring_wanted(transport->ring)};
-    if (ring_is_back(transport->ring)) {
-        row.first = transport->row.count > 0 ? transport->row.first : RING_UNDECIDED_INDEX;
-        row.count = transport->row.count > 0 ? transport->row.count : 1;
-    }
-    if (row.wanted == 0) {
-        return;
-    }
-    memcpy(row.ip, transport->self.address.ip, sizeof row.ip);
-    if (memcmp(&row, &transport->row, sizeof row) == 0) {
-        return;
-    }
-    transport->row = row;
-    pthread_mutex_lock(&transport->lock);
-    transport->kept_row = row;
-    pthread_mutex_unlock(&transport->lock);
-}
-
 void transport_on_tick(void *context) {
     struct transport *transport = context;
     uint64_t now = transport_now_us(transport);
@@ -826,9 +742,6 @@ void transport_on_tick(void *context) {
         transport->copy_at_us = now + COPY_US;
         if (transport->state == TRANSPORT_MEMBER && now >= transport->keep_at_us) {
             keep_peers(transport);
-        }
-        if (transport->ring != NULL) {
-            keep_row(transport);
         }
         transport_copy(transport);
     }

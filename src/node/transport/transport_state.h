@@ -93,7 +93,6 @@ struct transport_neighbour {
 /* What pages show of it. */
 struct transport_shown {
     bool is_there; /* this node is in a ring, or on its way */
-    bool has_part; /* it is a member, and its virtual nodes are as many as it wants */
     char text[TRANSPORT_SENTENCE_SIZE_MAX];
     uint32_t replicas;
     double share; /* that its places see to */
@@ -150,11 +149,6 @@ struct transport {
     struct transport_contact contact;
     struct peer remembered[RING_FILES_PEERS_MAX];
     size_t remembered_count;
-    struct ring_files_row row; /* as it was kept last */
-    bool is_returning;         /* it was a member in an earlier life */
-    struct loop_post resized;
-    uint8_t vnodes_wanted; /* lock: 0: not known yet, as the next */
-    uint8_t vnodes_max;    /* lock */
     uint64_t joined_at_us; /* when we began to join */
     bool is_long_told;     /* that it takes long */
     uint64_t join_at_us;   /* next try */
@@ -189,7 +183,6 @@ struct transport {
     bool is_kept;                           /* lock: the first charter is on the disk; see is_to_begin */
     struct peer kept[RING_FILES_PEERS_MAX]; /* lock: peers to write */
     size_t kept_count;                      /* lock; 0: nothing to write */
-    struct ring_files_row kept_row;         /* likewise; count 0: nothing is to be written */
 
     /* The beat's. */
     bool has_write_failed; /* the last time */
@@ -205,7 +198,6 @@ static inline uint64_t transport_now_us(const struct transport *transport) {
 /* transport_loop.c: the time is set, and what follows from it is done. */
 void transport_step(struct transport *transport, struct event *event);
 void transport_on_wake(void *context);
-void transport_on_resized(void *context);
 
 void transport_begin(struct transport *transport);
 void transport_note(struct transport *transport, const char *format, ...)
@@ -264,9 +256,6 @@ bool transport_is_recognized(struct transport *transport, const struct peer *to)
 /* Of two addresses, the one of its places. False: it has not shown yet that it is there, and is asked. */
 bool transport_find_main(struct transport *transport, const struct peer *from, struct peer *ret_main);
 bool transport_hears(struct transport *transport, const struct peer *from);
-
-/* Does it know rows of virtual nodes? enum ring_sender. */
-uint32_t transport_judge_rows(struct transport *transport, const struct peer *from);
 void transport_meet_others(struct transport *transport);
 
 /* Any thread: what the node speaks, in words. Returns out. */

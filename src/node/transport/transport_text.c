@@ -8,8 +8,6 @@
 
 enum { FINGERS_MAX = 256, OTHERS_MAX = 128 };
 
-static const uint64_t OLD_US = 60 * 1000000; /* in a small ring each is heard every few seconds */
-
 static const char *const state_names[TRANSPORT_STATES_COUNT] = {
     [TRANSPORT_NONE] = "none",       [TRANSPORT_LOOKING] = "looking", [TRANSPORT_ASKING] = "asking",
     [TRANSPORT_JOINING] = "joining", [TRANSPORT_MEMBER] = "member",   [TRANSPORT_REMOVED] = "removed",
@@ -169,8 +167,7 @@ static void put_others(struct transport *transport, struct json *json) {
         char address[ADDRESS_TEXT_SIZE_MAX];
         char id[RING_JSON_ID_SIZE];
         struct ring_known known = ring_known_at(ring, i);
-        if (is_real(transport, &known.vnode) && known.misses_count == 0 &&
-            ring_is_current(ring, &known.vnode)) {
+        if (is_real(transport, &known.vnode) && known.misses_count == 0) {
             count++;
             json_open(json, NULL);
             json_text(json, "address", address_format(&known.vnode.peer.address, address));
@@ -301,64 +298,6 @@ static void put_sentence(struct transport *transport, struct json *json) {
     json_text(json, "text", text);
 }
 
-/* Nodes that a list names, this one among them. */
-static unsigned count_nodes(const struct ring *ring, uint8_t vnode) {
-    struct address seen[RING_LIST_MAX + 1] = {ring_vnode_at(ring, vnode)->peer.address};
-    unsigned count = 1;
-    for (uint8_t i = 0; i < ring_list_size(ring); i++) {
-        const struct vnode *successor = ring_successor(ring, vnode, i);
-        unsigned at = 0;
-        while (at < count && !address_equal(&seen[at], &successor->peer.address)) {
-            at++;
-        }
-        if (at == count && successor->peer.address.port != 0) {
-            seen[count++] = successor->peer.address;
-        }
-    }
-    return count;
-}
-
-/*
- * A node has several virtual nodes, and they die together. A list that names fewer nodes than there are
- * copies is lost before the copies are. In a small ring lists name all nodes that there are.
- */
-static void put_short_lists(struct transport *transport, struct json *json) {
-    const struct ring *ring = transport->ring;
-    unsigned wanted = transport->charter.replicas;
-    unsigned short_count = 0;
-    unsigned least = wanted;
-    for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring) && ring_mode(ring) == RING_CHORD; vnode++) {
-        unsigned count = ring_is_member(ring, vnode) ? count_nodes(ring, vnode) : wanted;
-        short_count += count < wanted;
-        least = count < least ? count : least;
-    }
-    json_count(json, "short_lists", short_count);
-    if (short_count > 0) {
-        json_format(
-            json, "warning",
-            "lists of %u are too short for %u copies: %u of %u name fewer nodes, down to %u; more nodes or "
-            "less capacity for each mend it, or a new ring with a larger --list-size",
-            ring_list_size(ring), wanted, short_count, ring_vnodes_count(ring), least);
-    }
-}
-
-/* Why this node has one virtual node, if it would choose more (protocol/ring/retreat.c). */
-static void put_parts(struct transport *transport, struct json *json) {
-    char address[ADDRESS_TEXT_SIZE_MAX];
-    char program[DIALECTS_TEXT_SIZE_MAX];
-    struct peer old;
-    if (!ring_is_back(transport->ring)) {
-        return;
-    }
-    if (ring_heard_old(transport->ring, OLD_US, &old)) {
-        json_format(json, "parts", "not even: one virtual node each, because of %s (%s)",
-                    address_format(&old.address, address), transport_describe(transport, &old, program));
-    } else {
-        json_text(json, "parts",
-                  "not even yet: a node of an earlier release was there, or only others hear it");
-    }
-}
-
 static void put_ring(struct transport *transport, struct json *json) {
     static const struct {
         const char *name;
@@ -377,7 +316,6 @@ static void put_ring(struct transport *transport, struct json *json) {
     } else {
         json_count(json, "estimated_size", ring_estimated_size(ring));
     }
-    json_bool(json, "settled", ring_is_settled(ring));
     json_count(json, "known", ring_known_count(ring));
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         json_open_list(json, lists[i].name);
@@ -386,8 +324,6 @@ static void put_ring(struct transport *transport, struct json *json) {
         }
         json_close(json);
     }
-    put_short_lists(transport, json);
-    put_parts(transport, json);
     text_put_counters(ring_counters(ring), json);
 }
 
@@ -436,8 +372,6 @@ void transport_copy(struct transport *transport) {
     struct json *json = &writer;
     pthread_mutex_lock(&transport->lock);
     transport->shown.is_there = transport->state != TRANSPORT_NONE;
-    transport->shown.has_part =
-        transport->state == TRANSPORT_MEMBER && transport->ring != NULL && !ring_is_back(transport->ring);
     transport->shown.share = 0;
     transport->shown.replicas = transport->has_charter ? transport->charter.replicas : 0;
     transport->shown.complaints = transport->complaints;

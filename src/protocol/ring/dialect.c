@@ -8,10 +8,10 @@ enum { WANTS_ANSWER = 1, TAG_SITE = 1, TAG_ADDRESSES = 2, ADDRESSES_SIZE_MAX = 2
 const struct dialect dialect_of_program = {
     .lowest = DIALECT_VERSION_LOWEST,
     .highest = DIALECT_VERSION_HIGHEST,
-    .features = ((UINT64_C(1) << (DIALECT_WITNESSES + 1)) - 1) | UINT64_C(1) << DIALECT_EVEN_PARTS |
-                UINT64_C(1) << DIALECT_STEWARDS | UINT64_C(1) << DIALECT_TWO_ADDRESSES |
-                UINT64_C(1) << DIALECT_RELAY | UINT64_C(1) << DIALECT_PROVENANCE |
-                UINT64_C(1) << DIALECT_REPORTS | UINT64_C(1) << DIALECT_SEARCH,
+    .features = ((UINT64_C(1) << (DIALECT_WITNESSES + 1)) - 1) | UINT64_C(1) << DIALECT_STEWARDS |
+                UINT64_C(1) << DIALECT_TWO_ADDRESSES | UINT64_C(1) << DIALECT_RELAY |
+                UINT64_C(1) << DIALECT_PROVENANCE | UINT64_C(1) << DIALECT_REPORTS |
+                UINT64_C(1) << DIALECT_SEARCH,
 };
 
 const struct dialect dialect_of_silence = {
@@ -27,7 +27,6 @@ const char *dialect_feature_name(unsigned feature) {
         [DIALECT_SITES] = "sites",
         [DIALECT_TLS] = "tls",
         [DIALECT_WITNESSES] = "witnesses",
-        [DIALECT_EVEN_PARTS] = "even-parts",
         [DIALECT_STEWARDS] = "stewards",
         [DIALECT_TWO_ADDRESSES] = "two-addresses",
         [DIALECT_RELAY] = "relay",

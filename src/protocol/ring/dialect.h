@@ -43,7 +43,6 @@ enum dialect_feature {
     DIALECT_SITES,     /* chooses holders so that not all copies are at one site, if all members have this */
     DIALECT_TLS,       /* streams in TLS (net/tls.h); what is encrypted otherwise carries hellos only */
     DIALECT_WITNESSES, /* lists of captures that say which are of one visit of several nodes */
-    DIALECT_EVEN_PARTS = 6, /* it knows that nodes have rows of virtual nodes, and gives them up */
     DIALECT_STEWARDS =
         7, /* charters, invitations and decrees that several stewards have signed; service 21 */
     DIALECT_TWO_ADDRESSES = 8, /* a node is also who it is at the second address that it told */

@@ -126,11 +126,6 @@ static void announce_gone(struct ring *ring, struct chord *chord) {
     chord->is_held_stale = true;
 }
 
-void holders_withdraw(struct ring *ring, unsigned vnode) {
-    announce_gone(ring, &ring->vnodes[vnode]);
-    ring->vnodes[vnode].is_member = false;
-}
-
 void holders_announce(struct ring *ring) {
     bool is_member = ring->light.is_reached;
     for (unsigned i = 0; i < ring->config.vnodes_count; i++) {

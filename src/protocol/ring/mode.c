@@ -39,7 +39,6 @@ void mode_become_chord(struct ring *ring) {
     }
     ring->small.candidates_count = 0;
     ring->small.is_moving = false;
-    even_enter_chord(ring);
 }
 
 /* Questions of Chord are of no interest any more. The table is empty and the lists are as they were. */
@@ -55,7 +54,12 @@ static void become_small(struct ring *ring) {
         chord->is_joining = false;
         chord->is_before_open = false;
         chord->before_at_us = STEP_NEVER_US;
-        query_close_vnode(ring, i);
+        query_close(ring, QUERY_SUCCESSOR, i);
+        query_close(ring, QUERY_PREDECESSOR, i);
+        query_close(ring, QUERY_RECTIFY, i);
+        query_close(ring, QUERY_JOIN, i);
+        query_close(ring, QUERY_BEFORE, i);
+        query_close(ring, QUERY_PROBE, i);
     }
 }
 
@@ -82,7 +86,6 @@ void mode_joined(struct ring *ring, const struct chord *chord) {
     ring->small.nodes_count = 0;
     ring->small.candidates_count = 0;
     ring->mode = MODE_CHORD;
-    even_enter_chord(ring);
 }
 
 /* ---- down ---- */

@@ -38,11 +38,7 @@ static void send_query(struct ring *ring, struct query *query) {
         .digest = query->digest,
     };
     if (query->kind == MESSAGE_ASK_NODES && ring->mode != MODE_LIGHT) {
-        if (retreat_hides_from(ring, &query->to.peer.address)) {
-            retreat_describe(ring, &message);
-        } else {
-            small_describe(ring, &message);
-        }
+        small_describe(ring, &message);
     }
     const struct table_entry *entry = table_find(&ring->table, query->to.id);
     retry_sent(&query->retry, entry != NULL ? &entry->rtt : NULL, ring->now_us);
@@ -74,15 +70,6 @@ void query_close(struct ring *ring, enum query_purpose purpose, uint32_t owner) 
             take_query(ring, i - 1);
         }
     }
-}
-
-void query_close_vnode(struct ring *ring, uint32_t vnode) {
-    query_close(ring, QUERY_SUCCESSOR, vnode);
-    query_close(ring, QUERY_PREDECESSOR, vnode);
-    query_close(ring, QUERY_RECTIFY, vnode);
-    query_close(ring, QUERY_JOIN, vnode);
-    query_close(ring, QUERY_BEFORE, vnode);
-    query_close(ring, QUERY_PROBE, vnode);
 }
 
 bool query_is_open(const struct ring *ring, enum query_purpose purpose, const struct vnode *to) {
@@ -161,20 +148,9 @@ static bool fits(const struct query *query, const struct message *message) {
            (!answers[message->kind].is_of_place || message->to == query->to.index);
 }
 
-/* It has other places than the one by which it was asked. */
-static bool has_given_up(const struct vnode *asked, const struct message *message) {
-    const struct vnode *first = &message->vnodes[0];
-    return message->kind == MESSAGE_NODES && message->status != MODE_CHORD && message->vnodes_count > 0 &&
-           (asked->index < first->index || asked->index >= first->index + message->nodes_vnodes_count[0]);
-}
-
 /* Its own word makes a place fresh, measures it and says where its arc begins. */
 static void note_answer(struct ring *ring, const struct query *query, const struct message *message) {
     end_silence(ring, &query->to);
-    if (has_given_up(&query->to, message)) {
-        table_remove(&ring->table, query->to.id);
-        return;
-    }
     struct table_entry *entry = table_enter(&ring->table, &query->to);
     if (entry == NULL) {
         return;

@@ -18,17 +18,11 @@ enum {
     OWN_LOOKUPS_COUNT = 2, /* beside those of the user */
 };
 
-static const uint64_t EVEN_LOSS_US = UINT64_C(3600) * 1000000;
-
 /* ---- life ---- */
 
 static void fill_defaults(struct ring_config *config) {
     config->vnodes_count = config->vnodes_count == 0 ? 1 : config->vnodes_count;
     config->list_size = config->list_size == 0 ? RING_LIST_DEFAULT : config->list_size;
-    config->even_loss_us = config->even_loss_us == 0 ? EVEN_LOSS_US : config->even_loss_us;
-    if (config->is_even && !config->is_even_chosen) {
-        even_begin(config);
-    }
     config->copies = config->copies == 0 ? 3 : config->copies;
     config->table_capacity = config->table_capacity == 0 ? 20000 : config->table_capacity;
     config->lookups_max = config->lookups_max == 0 ? 1024 : config->lookups_max;
@@ -39,15 +33,10 @@ static void fill_defaults(struct ring_config *config) {
     ASSERT(config->self.address.port != 0);
 }
 
-uint32_t ring_vnodes_max(const struct ring_config *config) {
-    uint32_t most = config->is_even ? 2u * ring_unit_of(config->list_size) - 1 : 0;
-    return config->vnodes_count > most ? config->vnodes_count : most;
-}
-
 static uint32_t queries_max(const struct ring_config *config) {
-    uint32_t lookups = config->lookups_max + OWN_LOOKUPS_COUNT + ring_vnodes_max(config);
+    uint32_t lookups = config->lookups_max + OWN_LOOKUPS_COUNT + config->vnodes_count;
     uint32_t of_vnode = 2 + config->list_size + 1; /* a round, the chain, doubts */
-    return ring_vnodes_max(config) * of_vnode + lookups * LOOKUP_FLIGHT_MAX + SMALL_NODES_MAX +
+    return config->vnodes_count * of_vnode + lookups * LOOKUP_FLIGHT_MAX + SMALL_NODES_MAX +
            SMALL_CANDIDATES_MAX;
 }
 
@@ -61,17 +50,11 @@ static bool is_needed(const void *context, struct ring_id id) {
     return false;
 }
 
-void ring_name_vnode(struct ring *ring, unsigned vnode) {
-    struct vnode self = {.peer = ring->config.self, .index = (uint8_t)(ring->config.first_index + vnode)};
-    self.id = ring_id_of_node(&ring->sha256, &self.peer.address, self.index);
-    chord_init(&ring->vnodes[vnode], &self);
-}
-
 static enum err ring_init(struct ring *ring, const struct ring_config *config) {
     ring->config = *config;
     ring->queries_max = queries_max(config);
-    ring->lookups_count = config->lookups_max + OWN_LOOKUPS_COUNT + ring_vnodes_max(config);
-    ring->vnodes = arena_take_array(&ring->arena, ring_vnodes_max(config), sizeof *ring->vnodes);
+    ring->lookups_count = config->lookups_max + OWN_LOOKUPS_COUNT + config->vnodes_count;
+    ring->vnodes = arena_take_array(&ring->arena, config->vnodes_count, sizeof *ring->vnodes);
     ring->lookups = arena_take_array(&ring->arena, ring->lookups_count, sizeof *ring->lookups);
     ring->queries = arena_take_array(&ring->arena, ring->queries_max, sizeof *ring->queries);
     if (ring->arena.is_short) {
@@ -81,12 +64,13 @@ static enum err ring_init(struct ring *ring, const struct ring_config *config) {
     ring->secret = prng_u64(&ring->prng);
     standing_init(&ring->standing, ring->silences, QUERY_SILENCES_MAX, ring->secret);
     taken_init(&ring->taken);
-    even_init(&ring->even, config);
     enum err err = table_init(&ring->table, &ring->arena, config->table_capacity, prng_u64(&ring->prng),
                               is_needed, ring);
     err = err != ERR_OK ? err : sha256_init(&ring->sha256);
     for (unsigned i = 0; i < config->vnodes_count && err == ERR_OK; i++) {
-        ring_name_vnode(ring, i);
+        struct vnode self = {.peer = config->self, .index = (uint8_t)(config->first_index + i)};
+        self.id = ring_id_of_node(&ring->sha256, &self.peer.address, self.index);
+        chord_init(&ring->vnodes[i], &self);
     }
     return err;
 }
@@ -115,7 +99,7 @@ void ring_free(struct ring *ring) {
 size_t ring_actions_max(const struct ring_config *given) {
     struct ring_config config = *given;
     fill_defaults(&config);
-    return 2 * (size_t)queries_max(&config) + 6 * (size_t)ring_vnodes_max(&config) + 16;
+    return 2 * (size_t)queries_max(&config) + 6 * (size_t)config.vnodes_count + 16;
 }
 
 size_t ring_memory_size(const struct ring_config *config) {
@@ -141,7 +125,7 @@ bool vnodes_have_node(const struct vnode *vnodes, unsigned count, const struct v
 }
 
 void ring_heard_of(struct ring *ring, const struct vnode *vnode) {
-    if (!ring_is_own(ring, vnode) && ring_is_current(ring, vnode)) {
+    if (!ring_is_own(ring, vnode)) {
         table_enter(&ring->table, vnode);
     }
 }
@@ -321,15 +305,6 @@ static void on_foreign(struct ring *ring, const struct event *event, const struc
     note_refusal(ring, event, reason, false);
 }
 
-/* It has to wait, and must not take us for dead: then it might begin a ring of its own. */
-static void on_stranger(struct ring *ring, const struct event *event, const struct message *message) {
-    struct message reply = {.kind = MESSAGE_NODES, .number = message->number, .to = message->to};
-    if (message->kind == MESSAGE_ASK_NODES) {
-        retreat_describe(ring, &reply);
-        answer(ring, event, message->token, &reply);
-    }
-}
-
 static void ring_on_message(struct ring *ring, const struct event *event) {
     struct message message;
     ring->counters.received_count++;
@@ -341,8 +316,6 @@ static void ring_on_message(struct ring *ring, const struct event *event) {
                    memcmp(message.charter, ring->config.charter, RING_CHARTER_SIZE) == 0;
     if (!is_ours && message.kind != MESSAGE_REFUSED) {
         on_foreign(ring, event, &message);
-    } else if (!retreat_admits(ring, event, &message)) {
-        on_stranger(ring, event, &message);
     } else if (message.kind == MESSAGE_NOTIFY) {
         on_notify(ring, event, &message);
     } else if (message_is_question(message.kind)) {
@@ -467,8 +440,6 @@ void ring_step(struct ring *ring, const struct event *event, struct outbox *out)
             on_join(ring, event->bytes);
         } else if (event->code == RING_FIND) {
             ring_on_find(ring, event);
-        } else if (event->code == RING_RESIZE) {
-            even_resize(ring, event->number);
         }
         break;
     case EVENT_WAKE:
@@ -484,8 +455,6 @@ void ring_step(struct ring *ring, const struct event *event, struct outbox *out)
     }
     ring_heal(ring);
     taken_settle(ring);
-    retreat_tick(ring);
-    even_tick(ring);
     small_tick(ring); /* after what may have named somebody to it */
     light_tick(ring);
     for (uint32_t i = 0; i < ring->queries_count; i++) {
@@ -516,10 +485,6 @@ const struct ring_blame *ring_blames(const struct ring *ring, uint32_t *ret_coun
 
 uint8_t ring_vnodes_count(const struct ring *ring) {
     return ring->config.vnodes_count;
-}
-
-uint8_t ring_wanted(const struct ring *ring) {
-    return ring->config.is_even ? ring->even.wanted : 0;
 }
 
 uint8_t ring_list_size(const struct ring *ring) {

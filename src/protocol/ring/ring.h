@@ -40,9 +40,6 @@ enum ring_breakage { RING_WHOLE, RING_BREAK_PADDING };
 struct ring_config {
     struct peer self;     /* as others reach it */
     uint8_t vnodes_count; /* (1) virtual nodes */
-    bool is_even;         /* the node chooses by itself how many, and which (even.c) */
-    bool is_even_chosen;  /* and did so in an earlier life: vnodes_count and first_index */
-    uint8_t even_wanted;  /* (ring_unit_of()) how many places at least; fewer by RING_RESIZE */
     uint8_t first_index;  /* of them; if another node behind our address has one of them: taken.c */
     bool is_first_fixed;  /* then no others are taken instead */
     uint8_t list_size;    /* (8) r, by the charter: the same on all nodes; with 1 no death is survived */
@@ -52,24 +49,16 @@ struct ring_config {
     uint32_t lookups_max;               /* (1,024) at once */
     uint64_t stabilize_us;              /* (10 s) between two rounds at rest; faster after changes */
     uint64_t heal_us;                   /* (120 s) between two questions to remembered places */
-    uint64_t even_loss_us;              /* (3,600 s) a lost node is waited for so long before others move */
     uint64_t seed;                      /* secret: tokens come from it, too */
     bool is_light;                      /* it asks, and is no part of the ring: light.c */
     enum ring_breakage breakage;
 };
 
-/* The index of a node that is to choose its places, and has not yet. */
-enum { RING_UNDECIDED_INDEX = 16 };
-
-/* EVENT_MESSAGE: event.code: does the program of its sender know rows (retreat.c)? */
-enum ring_sender { RING_SENDER_KNOWS_ROWS, RING_SENDER_UNKNOWN, RING_SENDER_OLD };
-
 /* EVENT_COMMAND: event.code. Bytes as said, in terms of base/wire.h. */
 enum ring_command {
-    RING_JOIN,   /* bytes: ring_write_contacts(); none: a new ring. While a member: to find lost parts of the
-                    ring */
-    RING_FIND,   /* number: the caller's; bytes: key (16), how many places are wanted (1) */
-    RING_RESIZE, /* number: how many places we want from now on, 1 to ring_unit_of(); with is_even only */
+    RING_JOIN, /* bytes: ring_write_contacts(); none: a new ring. While a member: to find lost parts of the
+                  ring */
+    RING_FIND, /* number: the caller's; bytes: key (16), how many places are wanted (1) */
 };
 
 /* ACTION_NOTICE: action.code. A place is written as ring_read_vnode() reads it. */
@@ -84,7 +73,6 @@ enum ring_notice {
     RING_GONE,    /* bytes: our index (1): this place has no arc any more, neither its own nor a held one */
     RING_TAKEN, /* bytes: our index (1), the first that we take instead (1; RING_VIRTUAL_MAX: none, and we do
                    nothing until RING_JOIN), place of the node that has it */
-    RING_MOVED, /* bytes: our first index (1), our number of places (1): chosen by even.c */
 };
 
 enum err ring_new(const struct ring_config *config, struct ring **ret_ring) MUST_CHECK;
@@ -141,23 +129,6 @@ const struct ring_blame *ring_blames(const struct ring *ring, uint32_t *ret_coun
 
 uint8_t ring_vnodes_count(const struct ring *ring);
 uint8_t ring_list_size(const struct ring *ring);
-
-/* How many places are a whole part, for a node that chooses by itself, and how many it may have at most. */
-uint8_t ring_unit_of(uint8_t list_size);
-uint32_t ring_vnodes_max(const struct ring_config *config);
-
-/* How many it wants of them; 0: it does not choose. */
-uint8_t ring_wanted(const struct ring *ring);
-
-/* Has it one place because a program that does not know rows was heard (retreat.c)? */
-bool ring_is_back(const struct ring *ring);
-
-/* The one that was heard last, if that is not longer ago. */
-bool ring_heard_old(const struct ring *ring, uint64_t within_us, struct peer *ret_peer);
-
-/* Has it chosen its places, as far as it does? */
-bool ring_is_settled(const struct ring *ring);
-
 const struct vnode *ring_vnode_at(const struct ring *ring, uint8_t vnode);
 bool ring_is_member(const struct ring *ring, uint8_t vnode);
 const struct vnode *ring_predecessor(const struct ring *ring, uint8_t vnode);
@@ -179,9 +150,6 @@ size_t ring_circle(const struct ring *ring, struct vnode out[RING_CIRCLE_MAX]);
 
 /* Another number whenever they may have changed: each costs a SHA-256. */
 uint64_t ring_circle_generation(const struct ring *ring);
-
-/* Is it a place that a node has, as far as can be told? Nodes of a small ring may have had others before. */
-bool ring_is_current(const struct ring *ring, const struct vnode *vnode);
 
 /* Places in the whole ring: exact if our lists go round, else from their density. */
 uint64_t ring_estimated_size(const struct ring *ring);

@@ -56,9 +56,6 @@ bool query_open(struct ring *ring, const struct query *query);
 /* The answer is of no interest any more. */
 void query_close(struct ring *ring, enum query_purpose purpose, uint32_t owner);
 
-/* All questions that one of our places has open. */
-void query_close_vnode(struct ring *ring, uint32_t vnode);
-
 /* Is this asked of it already? */
 bool query_is_open(const struct ring *ring, enum query_purpose purpose, const struct vnode *to);
 
@@ -255,92 +252,6 @@ unsigned local_fresh(const struct ring *ring, struct ring_id key, struct vnode *
 /* The answer to somebody's MESSAGE_FIND. */
 void local_on_find(struct ring *ring, const struct message *question, struct message *answer);
 
-/* ---- even.c ---- */
-
-/* A row of indices. */
-struct even_row {
-    uint8_t first;
-    uint8_t count;
-};
-
-enum even_change { EVEN_ROW, EVEN_COMER, EVEN_LOSS }; /* of the table: another row, another node, one less */
-
-struct even {
-    struct even_row row; /* the plan for us */
-    uint8_t wanted;      /* places: as many as the unit, or fewer by RING_RESIZE */
-    uint8_t moves_left;
-    bool is_planned;   /* for the table as it is */
-    bool is_move;      /* by the plan, of a node that has decided */
-    bool is_for_chord; /* undecided, with the index that older programs expect */
-    uint64_t act_at_us;
-    uint64_t changed_at_us; /* the table */
-    uint64_t lost_at_us;    /* a node of the table; 0: never */
-    uint64_t decided_at_us; /* in this life; 0: never */
-    uint64_t met_at_us;     /* others in a small ring; 0: there are none */
-};
-
-/* The indices of a node that has not chosen: a row fits behind them, and older programs begin at 0. */
-enum { EVEN_UNDECIDED_FIRST = RING_UNDECIDED_INDEX, EVEN_UNDECIDED_END = 24 };
-
-bool even_is_undecided(struct even_row row);
-struct even_row even_own_row(const struct ring *ring);
-
-/* From now on one place, of a free index of these. */
-void even_take_one(struct ring *ring, unsigned from, unsigned end);
-
-/* It has not chosen yet. */
-void even_begin(struct ring_config *config);
-void even_init(struct even *even, const struct ring_config *config);
-
-/* The table has changed. */
-void even_unsettle(struct ring *ring, enum even_change change);
-void even_tick(struct ring *ring);
-
-/* Are there nodes that will choose soon? Then the change to Chord waits. */
-bool even_is_waiting(const struct ring *ring);
-
-/* There is nothing left to choose. */
-void even_enter_chord(struct ring *ring);
-
-/* We are about to join a Chord ring. */
-void even_meet_chord(struct ring *ring);
-
-/* So many places, without looking at what is wanted, if it is ours to choose. */
-void even_resize_in_chord(struct ring *ring, unsigned count);
-
-/* RING_RESIZE. */
-void even_resize(struct ring *ring, uint64_t count);
-
-/* ---- retreat.c ---- */
-
-struct retreat {
-    bool is_on;
-    bool is_over;            /* for us; nodes that are still back do not concern us */
-    uint64_t old_at_us;      /* when one was heard that does not know rows; 0: never */
-    struct peer old;         /* which one */
-    uint64_t begun_at_us;    /* when we went back; 0: never */
-    uint64_t quiet_until_us; /* the door stays closed */
-    unsigned count;          /* how often */
-    bool sender_knows_rows;  /* of the message of this step */
-    bool is_sender_back;     /* likewise */
-};
-
-/* A message is to be heard. Goes back first if there is reason for it. */
-bool retreat_admits(struct ring *ring, const struct event *event, const struct message *message);
-
-/* Does the node behind this address get no more than retreat_describe()? */
-bool retreat_hides_from(struct ring *ring, const struct address *address);
-
-/* In the place of small_describe(). */
-void retreat_describe(const struct ring *ring, struct message *message);
-
-/* We are back. */
-bool retreat_is_on(const struct ring *ring);
-
-/* Nobody may choose a row now: not all that are known know rows, or one is still back. */
-bool retreat_is_needed(const struct ring *ring);
-void retreat_tick(struct ring *ring);
-
 /* ---- small.c ---- */
 
 enum { SMALL_NODES_MAX = RING_LIST_MAX, SMALL_CANDIDATES_MAX = 16 };
@@ -348,10 +259,7 @@ enum { SMALL_NODES_MAX = RING_LIST_MAX, SMALL_CANDIDATES_MAX = 16 };
 struct small_node {
     struct vnode first; /* its place of the smallest index */
     uint8_t vnodes_count;
-    struct even_row planned; /* by even.c */
-    bool knows_rows;         /* as its last message came */
-    bool is_back;            /* by its last table: retreat.c */
-    bool agrees;             /* its last answer had our table, which has not changed since */
+    bool agrees; /* its last answer had our table, which has not changed since */
     bool is_asked;
     uint8_t answers_count; /* while we join, up to JOINING_ANSWERS of small.c */
     uint64_t ask_at_us;
@@ -384,12 +292,6 @@ bool small_add(struct ring *ring, const struct small_node *node);
 
 /* The lists of our places follow from the table. */
 void small_changed(struct ring *ring);
-
-/* All nodes are asked soon, and so told what we have. */
-void small_hurry(struct ring *ring);
-
-/* Have all nodes answered with our table since it changed? */
-bool small_do_agree(const struct ring *ring);
 
 /* What we say of ourselves: status, is_whole and nodes, we first. */
 void small_describe(const struct ring *ring, struct message *message);
@@ -502,13 +404,7 @@ bool taken_gives_way(const struct ring *ring, const struct address *to);
 void taken_note(struct ring *ring, uint8_t index, const struct vnode *holder);
 void taken_settle(struct ring *ring);
 
-/* Are two addresses of one host, and share their places? */
-bool taken_is_one_host(const struct address *a, const struct address *b);
-
 /* ---- holders.c ---- */
-
-/* This place of ours has no arc any more, and is no member. */
-void holders_withdraw(struct ring *ring, unsigned vnode);
 
 /* Notices of what has changed in this step: RING_ARC, RING_HELD, RING_GONE, RING_MEMBER. */
 void holders_announce(struct ring *ring);
@@ -549,8 +445,6 @@ struct ring {
     struct standing_entry silences[QUERY_SILENCES_MAX];
     struct throttle throttle; /* of notify */
     struct taken taken;
-    struct even even;
-    struct retreat retreat;
     uint64_t heal_at_us;
     uint64_t stepped_at_us;
     struct ring_counters counters;
@@ -568,9 +462,6 @@ void ring_send(struct ring *ring, const struct vnode *to, struct message *messag
 
 /* Everything that is known of it came to us unasked or makes no sense. */
 void ring_blame(struct ring *ring, const struct vnode *who, const char *text);
-
-/* A place of ours begins anew, with its index of the configuration. */
-void ring_name_vnode(struct ring *ring, unsigned vnode);
 
 /* Enter by hearsay. */
 void ring_heard_of(struct ring *ring, const struct vnode *vnode);

@@ -17,21 +17,16 @@
 
 enum {
     SPEED = 2,            /* each node is asked so many times per round of stabilizing … */
-    MANY = 8,             /* … if there are no more than these */
     SPEED_UNSETTLED = 10, /* … and so many times while tables differ */
     JOINING_ANSWERS =
         4, /* a node that joins asks each so many times at once: to be met, asked, and entered */
     JOINING_US = 150000,
-    HURRY_US = 200000,
     CONTACTS_US = 3000000, /* between two attempts to reach anybody at all */
 };
 
-/* Of many nodes each is asked more seldom, so that the sum of all questions stays. */
 static uint64_t ask_again_us(struct ring *ring, bool is_settled) {
-    uint64_t round_us = ring->config.stabilize_us;
-    uint64_t many = ring->small.nodes_count > MANY ? ring->small.nodes_count : MANY;
     return ring->now_us +
-           ring_jitter(ring, is_settled ? round_us * many / MANY / SPEED : round_us / SPEED_UNSETTLED);
+           ring_jitter(ring, ring->config.stabilize_us / (is_settled ? SPEED : SPEED_UNSETTLED));
 }
 
 /* ---- the table ---- */
@@ -48,18 +43,6 @@ static struct small_node *small_find_node(struct small_node *nodes, uint32_t cou
 
 struct small_node *small_find(struct ring *ring, const struct address *address) {
     return small_find_node(ring->small.nodes, ring->small.nodes_count, address);
-}
-
-bool ring_is_current(const struct ring *ring, const struct vnode *vnode) {
-    const struct small *small = &ring->small;
-    for (uint32_t i = 0; ring->mode == MODE_SMALL && i < small->nodes_count; i++) {
-        const struct small_node *node = &small->nodes[i];
-        if (address_equal(&node->first.peer.address, &vnode->peer.address)) {
-            return vnode->index >= node->first.index &&
-                   vnode->index < (unsigned)node->first.index + node->vnodes_count;
-        }
-    }
-    return true;
 }
 
 /* The lists of one of our places, from all places in order. */
@@ -91,21 +74,10 @@ static void install(struct ring *ring) {
     }
 }
 
-/* The others hear of it soon, and say whether they know it, too. */
-void small_hurry(struct ring *ring) {
-    for (uint32_t i = 0; i < ring->small.nodes_count; i++) {
-        struct small_node *node = &ring->small.nodes[i];
-        uint64_t soon_us = ring->now_us + ring_jitter(ring, HURRY_US);
-        node->ask_at_us = soon_us < node->ask_at_us ? soon_us : node->ask_at_us;
-    }
-}
-
 void small_changed(struct ring *ring) {
     for (uint32_t i = 0; i < ring->small.nodes_count; i++) {
         ring->small.nodes[i].agrees = false;
     }
-    even_unsettle(ring, EVEN_ROW);
-    small_hurry(ring);
     install(ring);
 }
 
@@ -242,7 +214,7 @@ void small_tick(struct ring *ring) {
 void small_describe(const struct ring *ring, struct message *message) {
     const struct small *small = &ring->small;
     message->status = ring->mode == MODE_LIGHT ? MODE_IDLE : ring->mode;
-    message->is_whole = ring->mode != MODE_CHORD && !retreat_is_on(ring);
+    message->is_whole = ring->mode != MODE_CHORD;
     message->vnodes[0] = ring->vnodes[0].self;
     message->nodes_vnodes_count[0] = ring->config.vnodes_count;
     unsigned count = 1;
@@ -265,7 +237,10 @@ void small_describe(const struct ring *ring, struct message *message) {
 
 /* ---- messages ---- */
 
-bool small_do_agree(const struct ring *ring) {
+static bool do_all_agree(const struct ring *ring) {
+    if (ring->small.nodes_count < ring->config.list_size) {
+        return false;
+    }
     for (uint32_t i = 0; i < ring->small.nodes_count; i++) {
         if (!ring->small.nodes[i].agrees) {
             return false;
@@ -274,12 +249,11 @@ bool small_do_agree(const struct ring *ring) {
     return true;
 }
 
-/* vnodes_count 0: with any places. */
-static bool small_has_node(const struct message *message, const struct vnode *first, uint8_t vnodes_count) {
+static bool small_has_node(const struct message *message, const struct address *address,
+                           uint8_t vnodes_count) {
     for (unsigned i = 0; i < message->vnodes_count; i++) {
-        if (address_equal(&message->vnodes[i].peer.address, &first->peer.address)) {
-            return vnodes_count == 0 || (message->nodes_vnodes_count[i] == vnodes_count &&
-                                         message->vnodes[i].index == first->index);
+        if (address_equal(&message->vnodes[i].peer.address, address)) {
+            return vnodes_count == 0 || message->nodes_vnodes_count[i] == vnodes_count;
         }
     }
     return false;
@@ -288,11 +262,11 @@ static bool small_has_node(const struct message *message, const struct vnode *fi
 static bool is_same_table(const struct ring *ring, const struct message *message) {
     const struct small *small = &ring->small;
     if (message->vnodes_count != small->nodes_count + 1 ||
-        !small_has_node(message, &ring->vnodes[0].self, ring->config.vnodes_count)) {
+        !small_has_node(message, &ring->config.self.address, ring->config.vnodes_count)) {
         return false;
     }
     for (uint32_t i = 0; i < small->nodes_count; i++) {
-        if (!small_has_node(message, &small->nodes[i].first, small->nodes[i].vnodes_count)) {
+        if (!small_has_node(message, &small->nodes[i].first.peer.address, small->nodes[i].vnodes_count)) {
             return false;
         }
     }
@@ -321,12 +295,6 @@ void small_on_ask_nodes(struct ring *ring, const struct event *event, const stru
         ring_is_own(ring, &message->vnodes[0])) {
         return;
     }
-    struct small_node *node = small_find(ring, &event->from);
-    if (ring->mode == MODE_SMALL && node != NULL &&
-        (node->first.index != message->vnodes[0].index ||
-         node->vnodes_count != message->nodes_vnodes_count[0])) {
-        node->ask_at_us = ring->now_us; /* it has other places: soon it says so itself */
-    }
     if (ring->mode != MODE_CHORD) {
         small_meet(ring, &message->vnodes[0]);
         return;
@@ -337,7 +305,8 @@ void small_on_ask_nodes(struct ring *ring, const struct event *event, const stru
     for (unsigned i = 0; i < ring->config.list_size && is_fewer; i++) {
         const struct vnode *vnode = &chord->list[i];
         is_successor |= address_equal(&vnode->peer.address, &event->from);
-        is_fewer = vnode_is_padding(vnode) || ring_is_own(ring, vnode) || small_has_node(message, vnode, 0);
+        is_fewer = vnode_is_padding(vnode) || ring_is_own(ring, vnode) ||
+                   small_has_node(message, &vnode->peer.address, 0);
     }
     if (is_fewer && is_successor) {
         mode_follow_down(ring, message);
@@ -348,19 +317,7 @@ void small_on_ask_nodes(struct ring *ring, const struct event *event, const stru
 static void drop_node(struct ring *ring, struct small_node *node) {
     if (node != NULL) {
         remove_node(ring->small.nodes, &ring->small.nodes_count, node);
-        even_unsettle(ring, EVEN_LOSS);
         small_changed(ring);
-    }
-}
-
-/* It has other places now; those of before answer to nobody. */
-static void forget_vnodes(struct ring *ring, const struct small_node *node, const struct small_node *now) {
-    for (unsigned i = 0; i < node->vnodes_count; i++) {
-        unsigned index = node->first.index + i;
-        if (index < now->first.index || index >= (unsigned)now->first.index + now->vnodes_count) {
-            table_remove(&ring->table,
-                         ring_id_of_node(&ring->sha256, &node->first.peer.address, (uint8_t)index));
-        }
     }
 }
 
@@ -374,23 +331,17 @@ static void take_node(struct ring *ring, const struct small_node *heard, bool is
         drop_node(ring, node);
     } else if (node == NULL && (!is_joining || small->nodes_count < ring->config.list_size)) {
         if (small_add(ring, heard)) {
-            even_unsettle(ring, EVEN_COMER);
             small_changed(ring);
         }
     } else if (node != NULL && is_new) {
-        forget_vnodes(ring, node, heard);
         node->first = heard->first;
         node->vnodes_count = heard->vnodes_count;
-        ring_heard_of(ring, &node->first);
         small_changed(ring);
     }
 }
 
 static void heard_table(struct ring *ring, const struct query *query, const struct message *answer) {
-    struct small_node heard = {.first = answer->vnodes[0],
-                               .vnodes_count = answer->nodes_vnodes_count[0],
-                               .knows_rows = ring->retreat.sender_knows_rows,
-                               .is_back = ring->retreat.is_sender_back};
+    struct small_node heard = {.first = answer->vnodes[0], .vnodes_count = answer->nodes_vnodes_count[0]};
     bool is_joining = answer->status == MODE_JOINING;
     struct small_node *node = small_find(ring, &query->to.peer.address);
     if (taken_on_node(ring, &heard, !is_joining)) {
@@ -402,7 +353,7 @@ static void heard_table(struct ring *ring, const struct query *query, const stru
         add_candidate(ring, &answer->vnodes[i]);
     }
     if (ring->mode == MODE_JOINING && !is_at_the_door(ring) &&
-        small_has_node(answer, &ring->vnodes[0].self, 0) && !taken_is_named(ring, answer)) {
+        small_has_node(answer, &ring->config.self.address, 0) && !taken_is_named(ring, answer)) {
         ring->mode = MODE_SMALL;
         small_changed(ring);
     }
@@ -410,15 +361,13 @@ static void heard_table(struct ring *ring, const struct query *query, const stru
     if (node != NULL) {
         node->agrees = answer->status == MODE_SMALL && is_same_table(ring, answer);
         node->is_asked = false;
-        node->ask_at_us = !node->agrees && even_is_waiting(ring) ? ring->now_us + ring_jitter(ring, HURRY_US)
-                                                                 : ask_again_us(ring, node->agrees);
+        node->ask_at_us = ask_again_us(ring, node->agrees);
         if (ring->mode == MODE_JOINING && node->answers_count < JOINING_ANSWERS) {
             node->answers_count++;
             node->ask_at_us = ring->now_us + ring_jitter(ring, JOINING_US);
         }
     }
-    if (ring->mode == MODE_SMALL && ring->small.nodes_count >= ring->config.list_size &&
-        small_do_agree(ring) && !even_is_waiting(ring)) {
+    if (ring->mode == MODE_SMALL && do_all_agree(ring)) {
         mode_become_chord(ring);
     }
 }
@@ -431,7 +380,6 @@ static void heard_table(struct ring *ring, const struct query *query, const stru
 static void heard_chord(struct ring *ring, const struct query *query, const struct message *answer) {
     if (ring->mode == MODE_JOINING) {
         ring->small.is_ring_met = true;
-        even_meet_chord(ring);
         return;
     }
     bool is_ours = small_find(ring, &query->to.peer.address) != NULL;

@@ -24,7 +24,7 @@ void taken_init(struct taken *taken) {
 
 /* ---- which places are taken ---- */
 
-bool taken_is_one_host(const struct address *a, const struct address *b) {
+static bool is_one_host(const struct address *a, const struct address *b) {
     size_t size = address_is_ipv4(a) ? sizeof a->ip : IPV6_NETWORK_SIZE;
     return address_is_ipv4(a) == address_is_ipv4(b) && memcmp(a->ip, b->ip, size) == 0;
 }
@@ -33,7 +33,7 @@ bool taken_is_one_host(const struct address *a, const struct address *b) {
 static bool taken_is_shared(const struct small_node *a, const struct small_node *b) {
     const struct address *of_a = &a->first.peer.address;
     const struct address *of_b = &b->first.peer.address;
-    return !address_equal(of_a, of_b) && taken_is_one_host(of_a, of_b) &&
+    return !address_equal(of_a, of_b) && is_one_host(of_a, of_b) &&
            a->first.index < b->first.index + b->vnodes_count &&
            b->first.index < a->first.index + a->vnodes_count;
 }
@@ -124,7 +124,9 @@ static void move(struct ring *ring, uint8_t first) {
     ring->taken.moves_left--;
     ring->config.first_index = first;
     for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
-        ring_name_vnode(ring, i);
+        struct vnode self = {.peer = ring->config.self, .index = (uint8_t)(first + i)};
+        self.id = ring_id_of_node(&ring->sha256, &self.peer.address, self.index);
+        chord_init(&ring->vnodes[i], &self);
     }
     turn_to_holder(ring);
     small_changed(ring);
@@ -136,20 +138,14 @@ void taken_settle(struct ring *ring) {
         return;
     }
     taken->is_noted = false;
-    struct ring_config begun = ring->config;
-    bool is_chosen = ring->config.is_even && ring->config.vnodes_count > 1;
-    if (is_chosen) { /* whatever is free behind our address is found by even.c */
-        even_begin(&begun);
-    }
-    unsigned first = is_chosen ? begun.first_index : taken->index + 1u;
-    first = first + begun.vnodes_count <= RING_VIRTUAL_MAX ? first : 0;
-    bool is_moving = !ring->config.is_first_fixed && taken->moves_left > 0 &&
-                     (is_chosen || first != ring->config.first_index);
+    unsigned first = taken->index + 1u;
+    first = first + ring->config.vnodes_count <= RING_VIRTUAL_MAX ? first : 0;
+    bool is_moving =
+        !ring->config.is_first_fixed && taken->moves_left > 0 && first != ring->config.first_index;
     taken_tell(ring, is_moving ? (uint8_t)first : RING_VIRTUAL_MAX);
     mode_rejoin(ring);
     holders_announce(ring); /* what we had is gone, while it has its old name */
     if (is_moving) {
-        ring->config.vnodes_count = begun.vnodes_count;
         move(ring, (uint8_t)first);
     } else {
         ring->mode = MODE_IDLE; /* until RING_JOIN */

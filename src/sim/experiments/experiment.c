@@ -39,8 +39,6 @@ const struct experiment experiments[] = {
      10, 0, NULL},
     {"ring-refill", "the same after a node has lost its disk, by how much was on it", experiment_ring_refill,
      0, 10, 0, NULL},
-    {"ring-even", "which part of the keys each node owns, by how places are chosen", experiment_ring_even, 0,
-     20, 0, NULL},
     {"ring-rest", "traffic of a ring at rest", experiment_ring_rest, 0, 10, 0, NULL},
     {"crowd-reach", "what nodes of a crowd reach while others come and go: the paper's shuffle and ours",
      experiment_crowd_reach, 2000, 120, 0, NULL},

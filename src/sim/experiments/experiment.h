@@ -82,9 +82,6 @@ experiment_run experiment_ring_uptime, experiment_ring_recruits, experiment_ring
 /* experiment_ring_heal.c: how soon everything is where it belongs. */
 experiment_run experiment_ring_heal, experiment_ring_refill;
 
-/* experiment_ring_even.c: which part of the keys a node owns. */
-experiment_run experiment_ring_even;
-
 /* experiment_ring_rest.c: what a ring at rest costs. */
 experiment_run experiment_ring_rest;
 
