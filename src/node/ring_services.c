@@ -481,9 +481,8 @@ static bool may_offer(void *context) {
     return ring_services->may_offer;
 }
 
-static enum err begin_copies(struct ring_services *ring_services, const struct charter *charter,
+static enum err begin_copies(struct ring_services *ring_services, uint8_t mapping,
                              struct err_detail *detail) {
-    uint8_t mapping = charter->mapping;
     const struct settings *settings = ring_services->config.settings;
     struct copies_config copies = {
         .directory = ring_services->config.directory,
@@ -494,8 +493,6 @@ static enum err begin_copies(struct ring_services *ring_services, const struct c
         .grace_us = settings->ring_grace_us,
         .compare_interval_us = settings->ring_compare_us,
         .challenge_interval_us = 2 * settings->ring_compare_us,
-        .probation_us = settings->ring_probation_us,
-        .ring_created_s = charter->created_s,
         .scrub_period_us = settings->ring_scrub_us,
         .keeps_everything = settings->ring_keep == SETTINGS_KEEP_EVERYTHING,
         .has_slow_lines = settings->ring_upload > 0 || settings->ring_download > 0,
@@ -575,7 +572,7 @@ static enum err services_begin(struct ring_services *ring_services, const struct
         .table = &ring_services_links,
         .context = ring_services,
     };
-    enum err err = begin_copies(ring_services, charter, detail);
+    enum err err = begin_copies(ring_services, charter->mapping, detail);
     if (err == ERR_OK) {
         ring_services_make_crowd(ring_services, charter->mapping);
         err = begin_reading(ring_services, charter->mapping);

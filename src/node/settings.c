@@ -52,7 +52,6 @@ static const struct config_key settings_keys[] = {
             .max = UINT64_C(30) * 86400 * 1000000),
     SETTING("ring.compare", DURATION, ring_compare_us, "5 min", .min = 100000,
             .max = UINT64_C(86400) * 1000000),
-    SETTING("ring.probation", DURATION, ring_probation_us, "3 d", .max = UINT64_C(365) * 86400 * 1000000),
     SETTING("ring.scrub", DURATION, ring_scrub_us, "30 d", .min = 1000000,
             .max = UINT64_C(3650) * 86400 * 1000000),
     SETTING("ring.protocol", CHOICE, ring_protocol, "1-2", .choices = settings_protocols),

@@ -30,7 +30,6 @@ struct settings {
     uint32_t ring_keep;     /* enum settings_keep */
     uint64_t ring_grace_us;
     uint64_t ring_compare_us;
-    uint64_t ring_probation_us; /* 0: all members count at once */
     uint64_t ring_scrub_us;
     uint32_t ring_protocol; /* enum settings_protocol */
     struct bytes ring_site;

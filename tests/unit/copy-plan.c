@@ -525,76 +525,6 @@ static void claims_are_bounded(void **state) {
     free(copy_plan);
 }
 
-/* ---- members on probation ---- */
-
-/* As set(), and those named are new. */
-static void set_new(struct copy_plan *copy_plan, const char *names, const char *new_names, uint64_t now_us) {
-    struct copy_plan_arc one = arc(0x10, 0x20, 'p', names);
-    for (size_t i = 0; i < one.count; i++) {
-        one.is_new[i] = strchr(new_names, one.peers[i].key[0]) != NULL;
-    }
-    copy_plan_set_arcs(copy_plan, &one, 1, now_us);
-}
-
-static void who_is_new_has_a_copy_that_does_not_count(void **state) {
-    struct copy_plan *copy_plan = make();
-    char out[TASKS_MAX];
-    (void)state;
-    set_new(copy_plan, "abcde", "b", SECOND);
-    assert_string_equal(compare(copy_plan, SECOND, out), "abc");
-    assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_WHOLE);
-    assert_int_equal(piece(copy_plan, 0).copies_count, COPIES);
-    assert_int_equal(piece(copy_plan, 0).new_count, 1);
-    assert_true(member(copy_plan, 0, 'b').is_new && !member(copy_plan, 0, 'b').is_spare);
-    assert_true(!member(copy_plan, 0, 'c').is_spare && member(copy_plan, 0, 'd').is_spare);
-    set_new(copy_plan, "abcde", "", 2 * SECOND); /* it has been up for long enough */
-    assert_true(member(copy_plan, 0, 'c').is_spare && piece(copy_plan, 0).new_count == 0);
-    assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_WHOLE);
-    free(copy_plan);
-}
-
-static void copies_of_new_members_alone_are_too_few(void **state) {
-    struct copy_plan *copy_plan = make();
-    char out[TASKS_MAX];
-    (void)state;
-    set_new(copy_plan, "abx", "ab", SECOND);
-    assert_string_equal(compare(copy_plan, SECOND, out), "abx");
-    assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_LOW);
-    assert_int_equal(piece(copy_plan, 0).copies_count, 2);
-    free(copy_plan);
-}
-
-static void who_is_new_and_goes_is_not_missed(void **state) {
-    struct copy_plan *copy_plan = make();
-    char out[TASKS_MAX];
-    (void)state;
-    set_new(copy_plan, "abcd", "b", SECOND);
-    assert_string_equal(compare(copy_plan, SECOND, out), "abc");
-    set_new(copy_plan, "acd", "", 2 * SECOND);
-    assert_int_equal(piece(copy_plan, 0).away_count, 0);
-    assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_WHOLE);
-    free(copy_plan);
-}
-
-static void what_is_new_is_not_whole_until_those_behind_are_compared(void **state) {
-    struct copy_plan *copy_plan = make();
-    char out[TASKS_MAX];
-    struct ring_id place = {UINT64_C(0x15) << 56, 0};
-    (void)state;
-    set_new(copy_plan, "abcd", "", SECOND);
-    assert_string_equal(compare(copy_plan, SECOND, out), "ab");
-    copy_plan_hear_fresh(copy_plan, place, 2 * SECOND); /* both are told */
-    assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_WHOLE);
-    set_new(copy_plan, "abcd", "b", 3 * SECOND);
-    assert_string_equal(compare(copy_plan, 3 * SECOND, out), "c");
-    assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_WHOLE);
-    copy_plan_hear_fresh(copy_plan, place, 4 * SECOND);
-    assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_FRESH);
-    assert_string_equal(compare(copy_plan, 5 * SECOND, out), "c");
-    assert_int_equal(piece(copy_plan, 0).level, COPY_PLAN_WHOLE);
-    free(copy_plan);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_member_may_lack_is_not_whole_until_a_later_comparison),
@@ -617,10 +547,6 @@ int main(void) {
         cmocka_unit_test(what_may_not_have_come_is_doubted_until_the_next_comparison),
         cmocka_unit_test(a_claim_is_no_comparison_until_it_was_equal),
         cmocka_unit_test(claims_are_bounded),
-        cmocka_unit_test(who_is_new_has_a_copy_that_does_not_count),
-        cmocka_unit_test(copies_of_new_members_alone_are_too_few),
-        cmocka_unit_test(who_is_new_and_goes_is_not_missed),
-        cmocka_unit_test(what_is_new_is_not_whole_until_those_behind_are_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -279,32 +279,6 @@ static void names_the_worst_of_a_member(void **state) {
     }
 }
 
-static void says_who_is_on_probation_once_and_for_how_long(void **state) {
-    (void)state;
-    static const struct ring_view_member two[] = {
-        {.address = "192.0.2.1:7070", .is_complete = true},
-        {.address = "192.0.2.2:7070", .is_complete = true, .is_new = true, .new_left_s = 50},
-    };
-    struct ring_view_arc arcs[] = {whole, whole};
-    struct ring_view ring = ring_of(arcs, 2);
-    struct buf out;
-    buf_init(&out, 4096);
-    arcs[0].members = arcs[1].members = two;
-    arcs[0].members_count = arcs[1].members_count = 2;
-    assert_says(
-        RING_TEXT_COPIES, &ring,
-        "1,234 captures here, 3 copies of each wanted; looks after 37.5 % of the ring; arcs: 2 whole; "
-        "on probation, so that their copies do not count: 192.0.2.2:7070 (up for about 50 s more)");
-    ring_text_put_member(&two[0], &out);
-    buf_put_string(&out, "; ");
-    ring_text_put_member(&two[1], &out);
-    buf_put_byte(&out, 0);
-    assert_string_equal((const char *)out.data,
-                        "complete; complete, on probation: its copy does not count until it was up for "
-                        "about 50 s more");
-    buf_done(&out);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_that_it_waits),
@@ -320,7 +294,6 @@ int main(void) {
         cmocka_unit_test(leaves_out_decrees_that_were_withdrawn),
         cmocka_unit_test(says_what_has_copies_at_which_site),
         cmocka_unit_test(names_the_worst_of_a_member),
-        cmocka_unit_test(says_who_is_on_probation_once_and_for_how_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

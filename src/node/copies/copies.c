@@ -361,7 +361,6 @@ static uint64_t copies_run(void *context) {
     copies_take_works(copies);
     copies_act(copies);
     copies_take_damaged(copies);
-    copies_probation_write(copies, false);
     copies_tally_pace(copies);
     return rest_us(copies);
 }
@@ -396,7 +395,6 @@ static enum err make_machine(struct copies *copies) {
         .keeps_everything = config->keeps_everything,
         .keeps_surplus = config->keeps_surplus,
         .has_slow_lines = config->has_slow_lines,
-        .probation = copies_probation_config(copies),
         .wanted_max = COPIES_WANTED_MAX,
         .seed = config->seed,
     };
@@ -443,7 +441,6 @@ enum err copies_new(const struct copies_config *config, struct copies **ret_copi
 
 enum err copies_start(struct copies *copies, struct captures *captures, struct err_detail *detail) {
     copies->captures = captures;
-    copies_probation_read(copies);
     enum err err = copies_crew_init(copies);
     if (err != ERR_OK) {
         return err_set(detail, err, "%s", err_text(err));
@@ -460,7 +457,6 @@ enum err copies_start(struct copies *copies, struct captures *captures, struct e
 
 void copies_stop(struct copies *copies) {
     task_stop(&copies->task);
-    copies_probation_write(copies, true);
 }
 
 void copies_free(struct copies *copies) {

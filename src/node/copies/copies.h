@@ -46,11 +46,9 @@ struct copies_config {
     bool keeps_own;                 /* not even then */
     bool has_slow_lines;            /* they are what copies wait for: one giver, one taker at a time
                                        (protocol/copies/transfer_order.h) */
-    uint64_t probation_us;     /* (all count at once) protocol/copies/probation.h; in DIR/ring/probation */
-    uint64_t ring_created_s;   /* by the charter */
-    uint64_t scrub_period_us;  /* (30 days) in which everything is read again once */
-    uint64_t seed;             /* of jitter */
-    const struct clock *clock; /* (clock_system) */
+    uint64_t scrub_period_us;       /* (30 days) in which everything is read again once */
+    uint64_t seed;                  /* of jitter */
+    const struct clock *clock;      /* (clock_system) */
     bool (*may_offer)(void *context); /* (yes) may others be told what is here? Its thread; asked often */
     /* (yes) Is it known which captures may be taken? If not, they wait until copies_wake(). Likewise. */
     bool (*may_take)(void *context);

@@ -11,12 +11,8 @@ static uint64_t seconds_since(uint64_t now_us, uint64_t at_us) {
     return at_us > 0 && now_us > at_us ? (now_us - at_us) / 1000000 : 0;
 }
 
-static uint64_t probation_left_s(const struct copies *copies, const struct peer *peer) {
-    return (probation_left_us(replicator_probation(copies->replicator), peer) + 999999) / 1000000;
-}
-
-static void copies_put_member(const struct copies *copies, struct json *json,
-                              const struct copy_plan_member_status *member, uint64_t now_us) {
+static void copies_put_member(struct json *json, const struct copy_plan_member_status *member,
+                              uint64_t now_us) {
     char address[ADDRESS_TEXT_SIZE_MAX];
     json_open(json, NULL);
     json_text(json, "address", address_format(&member->peer.address, address));
@@ -24,10 +20,6 @@ static void copies_put_member(const struct copies *copies, struct json *json,
     json_bool(json, "full", member->is_full);
     json_bool(json, "false", member->is_false);
     json_bool(json, "spare", member->is_spare);
-    json_bool(json, "probation", member->is_new);
-    if (member->is_new) {
-        json_count(json, "probation_left_s", probation_left_s(copies, &member->peer));
-    }
     json_bool(json, "complete", member->is_complete && !member->is_unproven);
     if (member->compared_at_us > 0) {
         json_count(json, "compared_s", seconds_since(now_us, member->compared_at_us));
@@ -74,8 +66,8 @@ static void put_piece(const struct copies *copies, size_t index, const struct co
     json_text(json, "to", ring_json_format_id(piece->to, id));
     json_text(json, "level", copy_plan_levels[piece->level]);
     JSON_COUNTS(json, {"copies", piece->copies_count}, {"away", piece->away_count},
-                {"probation", piece->new_count}, {"missing", piece->missing_count}, {"keys", arc->keys_count},
-                {"coming", arc->coming_count}, {"unconfirmed", arc->unconfirmed_count});
+                {"missing", piece->missing_count}, {"keys", arc->keys_count}, {"coming", arc->coming_count},
+                {"unconfirmed", arc->unconfirmed_count});
     json_bool(json, "doubted", piece->is_doubted);
     put_at_least(json, arc);
     if (piece->repairing_since_us > 0) {
@@ -88,7 +80,7 @@ static void put_piece(const struct copies *copies, size_t index, const struct co
     for (size_t i = 0; i < piece->members_count && i < MEMBERS_SHOWN_MAX; i++) {
         struct copy_plan_member_status member;
         copy_plan_member(replicator_plan(copies->replicator), index, i, &member);
-        copies_put_member(copies, json, &member, now_us);
+        copies_put_member(json, &member, now_us);
     }
     json_close(json);
     json_close(json);
@@ -173,8 +165,6 @@ static void view_members(const struct copies *copies, size_t index, size_t count
             .is_away = member.is_away,
             .is_full = member.is_full,
             .is_spare = member.is_spare,
-            .is_new = member.is_new,
-            .new_left_s = member.is_new ? probation_left_s(copies, &member.peer) : 0,
             .is_complete = member.is_complete,
             .is_compared = member.compared_at_us > 0,
         };

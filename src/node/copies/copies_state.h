@@ -8,7 +8,6 @@
  *      copies_remove.c  surplus is removed
  *      copies_repair.c  damage is found and repaired
  *      copies_answer.c  answers to the questions of other nodes
- *      copies_probation.c  which members count, as it outlives the process
  *      copies_tally.c   how many copies there are, of how many captures
  *      copies_json.c    the state for people
  */
@@ -119,9 +118,7 @@ struct copies {
     struct copies_arrival *arrivals; /* by item */
     uint32_t *durable;               /* items that are stored, and may not be in the keys yet */
     size_t durable_count;
-    bool is_feed_told;             /* that the feed fails */
-    uint64_t probation_generation; /* as it was written last */
-    uint64_t probation_us;         /* when that was */
+    bool is_feed_told; /* that the feed fails */
     struct scrub *scrub;
     uint64_t list_us; /* when a list of damaged captures is looked for */
 };
@@ -193,12 +190,6 @@ enum err copies_scrub(struct copies *copies, uint64_t *ret_wait_us) MUST_CHECK;
 /* The document of the capture, by the copy of the peer; as REPLICATOR_REPAIRED has it. */
 enum err copies_repair(struct copies_hand *hand, const struct ringkey *key, const struct peer *peer,
                        bool *ret_is_repaired, bool *ret_is_cut) MUST_CHECK;
-
-/* ---- copies_probation.c: the task's, or while it does not run ---- */
-
-struct probation_config copies_probation_config(const struct copies *copies);
-void copies_probation_read(struct copies *copies);
-void copies_probation_write(struct copies *copies, bool is_last); /* if it is time */
 
 /* ---- copies_tally.c: any thread ---- */
 

@@ -12,7 +12,6 @@
 #include "protocol/copies/reconcile_arc.h"
 
 struct tally_context {
-    struct replicator *replicator;
     const struct copy_plan *copy_plan;
     struct copies_tally *arcs;
 };
@@ -28,8 +27,8 @@ static void count_coming(void *context, const struct ringkey *key) {
 static void count_unconfirmed(void *context, const struct ringkey *key, const struct peer *peer) {
     struct tally_context *tally = context;
     size_t index;
-    bool counts = !probation_is_new(replicator_probation(tally->replicator), peer);
-    if (counts && copy_plan_find(tally->copy_plan, ring_id_read(key->bytes), &index)) {
+    (void)peer;
+    if (copy_plan_find(tally->copy_plan, ring_id_read(key->bytes), &index)) {
         tally->arcs[index].unconfirmed_count++;
     }
 }
@@ -44,16 +43,15 @@ static uint64_t tally_keys(const struct ringkey_set *set, const struct copy_plan
     return reconcile_arc_sum(set, &start, &end, &sum) == ERR_OK ? sum.count : 0;
 }
 
-/* A member of which nothing is known has none of it; the copies of one on probation do not count. */
+/* A member of which nothing is known has none of it. */
 static void tally_copies(const struct copy_plan *copy_plan, size_t index, struct copies_tally *arc) {
     uint64_t lacked_count = arc->unconfirmed_count;
     size_t members_count = 0;
     for (size_t i = 0; i < arc->piece.members_count; i++) {
         struct copy_plan_member_status member;
         copy_plan_member(copy_plan, index, i, &member);
-        bool counts = !member.is_spare && !member.is_new && !member.is_away && !member.is_full &&
-                      !member.is_false && member.compared_at_us > 0 && !member.is_unproven &&
-                      member.silent_count == 0;
+        bool counts = !member.is_spare && !member.is_away && !member.is_full && !member.is_false &&
+                      member.compared_at_us > 0 && !member.is_unproven && member.silent_count == 0;
         members_count += counts;
         lacked_count += counts ? member.missing_there_count : 0;
     }
@@ -96,7 +94,7 @@ size_t copies_tally(struct copies *copies, struct copies_tally **ret_arcs) {
     replicator_status(copies->replicator, &status);
     size_t count = copy_plan_pieces_count(copy_plan);
     struct copies_tally *arcs = calloc(count > 0 ? count : 1, sizeof *arcs);
-    struct tally_context tally = {copies->replicator, copy_plan, arcs};
+    struct tally_context tally = {copy_plan, arcs};
     count = arcs != NULL ? count : 0;
     if (count > 0) {
         custody_each_own(replicator_custody(copies->replicator), count_unconfirmed, &tally);

@@ -289,10 +289,10 @@ static void plan_close(struct copy_plan *copy_plan, const struct peer *peer) {
     }
 }
 
-/* The nodes that follow the holders are asked only if a repair takes long, those that we guard always. */
+/* The nodes that follow the holders are asked only if a repair takes long. */
 static bool may_work(const struct copy_plan *copy_plan, const struct copy_plan_piece *piece,
                      const struct copy_plan_node *node) {
-    bool is_asked = (piece->repairing_since_us > 0 || node->is_guarded) && node->barred_until_us == 0;
+    bool is_asked = piece->repairing_since_us > 0 && node->barred_until_us == 0;
     return (node->is_chosen || is_asked) && node->away_since_us == 0 &&
            !copy_plan_is_open(copy_plan, &node->peer);
 }
@@ -303,7 +303,7 @@ static uint64_t due_of(const struct copy_plan *copy_plan, const struct copy_plan
     if (!node->is_chosen) {
         uint64_t long_us = piece->repairing_since_us + copy_plan->config.compare_interval_us / LONG_PART;
         *ret_kind = COPY_PLAN_ASK;
-        return node->compare_us > long_us || node->is_guarded ? node->compare_us : long_us;
+        return node->compare_us > long_us ? node->compare_us : long_us;
     }
     bool is_challenge = node->is_complete && node->challenge_us < node->compare_us;
     *ret_kind = is_challenge ? COPY_PLAN_CHALLENGE : COPY_PLAN_COMPARE;
@@ -585,19 +585,6 @@ void copy_plan_unproven(struct copy_plan *copy_plan, struct ring_id place, const
     copy_plan_touch(copy_plan, place, peer, now_us);
 }
 
-void copy_plan_hear_fresh(struct copy_plan *copy_plan, struct ring_id place, uint64_t now_us) {
-    struct copy_plan_piece *piece = copy_plan_find_piece(copy_plan, place);
-    bool has_new = false;
-    for (size_t i = 0; piece != NULL && i < piece->count; i++) {
-        const struct copy_plan_node *node = &piece->nodes[i];
-        has_new = has_new || (node->is_chosen && node->is_new);
-        if (has_new && i + 1 >= copy_plan->config.copies && node->is_chosen && node->away_since_us == 0) {
-            struct peer peer = node->peer;
-            copy_plan_unproven(copy_plan, place, &peer, now_us);
-        }
-    }
-}
-
 void copy_plan_hear(struct copy_plan *copy_plan, const struct peer *peer, uint64_t now_us) {
     for (size_t i = 0; i < copy_plan->pieces_count; i++) {
         for (size_t j = 0; j < copy_plan->pieces[i].count; j++) {
@@ -654,10 +641,8 @@ void copy_plan_piece(const struct copy_plan *copy_plan, size_t index,
     for (size_t i = 0; i < piece->count; i++) {
         const struct copy_plan_node *node = &piece->nodes[i];
         status.away_count += node->away_since_us > 0;
-        bool is_new = node->is_chosen && node->is_new;
-        status.new_count += is_new;
-        status.copies_count += node->is_chosen && !is_new && node->is_complete && node->away_since_us == 0;
-        has_unproven = has_unproven || (node->is_chosen && !is_new && node->unproven_us > 0);
+        status.copies_count += node->is_chosen && node->is_complete && node->away_since_us == 0;
+        has_unproven = has_unproven || (node->is_chosen && node->unproven_us > 0);
         if (node->is_chosen && node->away_since_us == 0) {
             status.missing_count += node->missing_here_count + node->missing_there_count;
             status.is_doubted = status.is_doubted || node->is_doubted;
@@ -686,7 +671,6 @@ void copy_plan_member(const struct copy_plan *copy_plan, size_t index, size_t me
         .is_full = node->is_full,
         .is_false = node->is_false,
         .is_spare = !node->is_chosen && node->barred_until_us == 0 && node->away_since_us == 0,
-        .is_new = node->is_new,
         .is_complete = node->is_complete,
         .is_unproven = node->unproven_us > 0,
         .compared_at_us = node->compared_at_us,

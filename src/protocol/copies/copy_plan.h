@@ -20,8 +20,6 @@
  * - A member is compared at once when it is new, back, or somebody says that something changed; again soon
  *   while something is missing on either side; else at the interval, with jitter. Whoever does not answer is
  *   asked less and less often, until we hear of it.
- * - A member that is new (protocol/copies/probation.h) has its copy as any other, but that does not count:
- * one behind the R holders that counts has one, too. A new one that goes is not missed.
  * - If more is missing than can be taken at once, the next comparison follows within a second and begins
  *   where the last one ended, as long as each gets further than the one before.
  * - With a node that is new or back, the first comparison begins inside of the arc, at a place of its own;
@@ -85,11 +83,6 @@ struct copy_plan_arc {
                          (protocol/copies/primary_watch.h): what it has is no copy */
     size_t count;
     struct peer peers[COPY_PLAN_CANDIDATES_MAX];
-    bool is_new[COPY_PLAN_CANDIDATES_MAX]; /* the peer of this index: its copies do not count */
-    /* It precedes us and is new, and we see to its arc: it is no holder, but has what we may not be told of.
-     */
-    bool is_guarded[COPY_PLAN_CANDIDATES_MAX];
-    bool is_predecessor_new;
 };
 
 /* All own arcs, whenever they or the nodes that follow have changed. None: we are in no ring. */
@@ -121,10 +114,6 @@ void copy_plan_touch(struct copy_plan *copy_plan, struct ring_id place, const st
  */
 void copy_plan_unproven(struct copy_plan *copy_plan, struct ring_id place, const struct peer *peer,
                         uint64_t now_us);
-
-/* A capture is new at this place, and the nodes that follow us are told of it. Those that have a copy because
- * some of these are new are not: until they are compared, soon, they may lack it. */
-void copy_plan_hear_fresh(struct copy_plan *copy_plan, struct ring_id place, uint64_t now_us);
 
 /* So many keys came or went: for the estimate of how long it will take. */
 void copy_plan_moved(struct copy_plan *copy_plan, uint64_t keys_count, uint64_t now_us);
@@ -188,7 +177,6 @@ struct copy_plan_piece_status {
     enum copy_plan_level level;
     uint32_t copies_count; /* ours, and those that were compared and complete */
     uint32_t away_count;
-    uint32_t new_count;          /* members that have or get a copy which does not count: in neither */
     uint64_t missing_count;      /* keys that members lacked at the last comparisons, and we */
     bool is_doubted;             /* since then something may not have come here */
     uint64_t repairing_since_us; /* 0: nothing is being repaired */
@@ -202,7 +190,6 @@ struct copy_plan_member_status {
     bool is_full;
     bool is_false; /* failed a challenge */
     bool is_spare; /* not needed now */
-    bool is_new;   /* its copy does not count */
     bool is_complete;
     bool is_unproven;        /* it may lack captures of which nothing else is known */
     uint64_t compared_at_us; /* 0: never */

@@ -179,9 +179,9 @@ static struct copy_plan_node *pieces_find_node(struct copy_plan_piece *piece, co
     return NULL;
 }
 
-/* Had it a copy that counts when it was last seen? */
+/* Had it a copy when it was last seen? */
 static bool had_copy(const struct copy_plan_node *node) {
-    return node->is_chosen && !node->is_new && node->compared_at_us > 0 && !node->is_full && !node->is_false;
+    return node->is_chosen && node->compared_at_us > 0 && !node->is_full && !node->is_false;
 }
 
 static void add_away(struct copy_plan_piece *piece, const struct peer *peer, uint64_t now_us) {
@@ -227,8 +227,6 @@ static void set_nodes(const struct copy_plan *copy_plan, struct copy_plan_piece 
             copy_plan_pass_turn(&node->pass, &node->peer, piece->from, piece->to);
         }
         node->is_listed = true;
-        node->is_new = arc->is_new[i];
-        node->is_guarded = arc->is_guarded[i];
         node->away_since_us = 0;
     }
     for (size_t i = 0; i < old.count; i++) {
@@ -292,7 +290,6 @@ static void judge_repair(struct copy_plan_piece *piece, uint64_t now_us) {
 
 void copy_plan_choose(struct copy_plan *copy_plan, struct copy_plan_piece *piece, uint64_t now_us) {
     size_t copies = 1 + forget_away(copy_plan, piece, now_us);
-    size_t held = copies; /* with those of new ones */
     for (size_t i = 0; i < piece->count; i++) {
         struct copy_plan_node *node = &piece->nodes[i];
         if (node->barred_until_us > 0 && now_us >= node->barred_until_us) {
@@ -304,16 +301,14 @@ void copy_plan_choose(struct copy_plan *copy_plan, struct copy_plan_piece *piece
         if (node->away_since_us > 0) {
             continue;
         }
-        size_t before = node->is_new ? held : copies;
-        bool is_chosen = node->barred_until_us == 0 && !node->is_guarded && before < copy_plan->config.copies;
+        bool is_chosen = node->barred_until_us == 0 && copies < copy_plan->config.copies;
         if (is_chosen && !node->is_chosen) {
             node->compare_us = 0;
             node->is_complete = false;
             copy_plan_pass_turn(&node->pass, &node->peer, piece->from, piece->to);
         }
         node->is_chosen = is_chosen;
-        copies += is_chosen && !node->is_new;
-        held += is_chosen;
+        copies += is_chosen;
     }
     judge_repair(piece, now_us);
 }
@@ -387,8 +382,7 @@ static void set_arc(struct copy_plan *copy_plan, const struct copy_plan_arc *arc
     if (piece != NULL) {
         piece->from = arc->from;
         piece->to = count == 0 ? arc->to : reach;
-        if (count > 0 && before != NULL && before->has_predecessor && !before->is_predecessor_new &&
-            !arc->is_guarding) {
+        if (count > 0 && before != NULL && before->has_predecessor && !arc->is_guarding) {
             add_away(piece, &before->predecessor, now_us);
         }
     }
@@ -473,7 +467,6 @@ void copy_plan_set_arcs(struct copy_plan *copy_plan, const struct copy_plan_arc 
             .place = arcs[i].to,
             .has_predecessor = arcs[i].has_predecessor,
             .predecessor = arcs[i].predecessor,
-            .is_predecessor_new = arcs[i].is_predecessor_new,
         };
     }
     copy_plan->anchors_count = count;

@@ -31,10 +31,8 @@ struct copy_plan_pass {
 
 struct copy_plan_node {
     struct peer peer;
-    bool is_listed;  /* among the nodes that follow us now */
-    bool is_chosen;  /* to have a copy */
-    bool is_new;     /* its copy does not count */
-    bool is_guarded; /* and it is asked at each interval what it has */
+    bool is_listed; /* among the nodes that follow us now */
+    bool is_chosen; /* to have a copy */
     bool is_complete;
     bool is_touched;        /* during a task: something changed since it began */
     bool is_full;           /* until barred_until_us */
@@ -70,7 +68,6 @@ struct copy_plan_piece {
 struct copy_plan_anchor {
     struct ring_id place;
     bool has_predecessor;
-    bool is_predecessor_new;
     struct peer predecessor;
 };
 

@@ -189,9 +189,6 @@ struct replicator *replicator_init(void *memory, const struct replicator_config 
     primary_watch_init(&replicator->primary_watch, &watch);
     uint64_t interval_us = config->challenge_interval_us > 0 ? config->challenge_interval_us : CHALLENGE_US;
     proofs_init(&replicator->proofs, PROVED_INTERVALS_MAX * interval_us);
-    struct probation_config probation = config->probation;
-    probation.gap_us_max = PROVED_INTERVALS_MAX * interval_us;
-    probation_init(&replicator->probation, &probation, now_us);
     standing_init(&replicator->standing, replicator->shunned, REPLICATOR_SHUNNED_MAX, config->seed);
     replicator_sweep_begin(replicator, now_us);
     return replicator;
@@ -558,10 +555,6 @@ const struct transfer *replicator_transfer(const struct replicator *replicator) 
 
 const struct proofs *replicator_proofs(const struct replicator *replicator) {
     return &replicator->proofs;
-}
-
-struct probation *replicator_probation(struct replicator *replicator) {
-    return &replicator->probation;
 }
 
 const struct full_sync *replicator_full_sync(const struct replicator *replicator) {

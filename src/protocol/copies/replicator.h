@@ -32,7 +32,6 @@
 #include "protocol/copies/custody.h"
 #include "protocol/copies/full_sync.h"
 #include "protocol/copies/holders_arc.h"
-#include "protocol/copies/probation.h"
 #include "protocol/copies/transfer.h"
 
 struct replicator;
@@ -72,27 +71,26 @@ struct replicator_world {
 
 /* 0 stands for the default in parentheses. */
 struct replicator_config {
-    uint64_t grace_us;                 /* (1 h) */
-    uint64_t compare_interval_us;      /* (5 min) */
-    uint64_t challenge_interval_us;    /* (10 min) */
-    bool keeps_everything;             /* all captures of the ring, not only those of our arcs */
-    bool keeps_surplus;                /* what others hold now is handed on to them but stays here too */
-    bool has_slow_lines;               /* protocol/copies/transfer_order.h */
-    struct probation_config probation; /* (all members count) gap_us_max is filled in */
-    uint64_t bar_us;                   /* (half of grace_us) copy_plan_config */
-    uint32_t pieces_max;               /* copy_plan_config */
-    uint32_t claims_max;               /* copy_plan_config */
-    uint32_t arcs_max;                 /* (32) own arcs */
-    uint32_t custody_max;              /* custody_config.items_max */
-    uint32_t wanted_max;               /* transfer_config */
-    uint32_t peers_max;       /* (64) nodes that something is offered to, or fetched from, at a time */
-    uint32_t comparisons_max; /* (8) at once */
-    uint32_t offers_max;      /* (16) at once */
-    uint32_t found_max;       /* (8,192) keys of one comparison; the next one goes on behind them */
-    uint32_t message_size;    /* (64 KiB) of one turn of a comparison */
-    uint32_t came_count;      /* (16,384) keys that came from their primaries; a power of 2 */
-    uint32_t deleted_count;   /* (65,536) keys of captures that came and are deleted; a power of 2 */
-    uint64_t seed;            /* of jitter */
+    uint64_t grace_us;              /* (1 h) */
+    uint64_t compare_interval_us;   /* (5 min) */
+    uint64_t challenge_interval_us; /* (10 min) */
+    bool keeps_everything;          /* all captures of the ring, not only those of our arcs */
+    bool keeps_surplus;             /* what others hold now is handed on to them but stays here too */
+    bool has_slow_lines;            /* protocol/copies/transfer_order.h */
+    uint64_t bar_us;                /* (half of grace_us) copy_plan_config */
+    uint32_t pieces_max;            /* copy_plan_config */
+    uint32_t claims_max;            /* copy_plan_config */
+    uint32_t arcs_max;              /* (32) own arcs */
+    uint32_t custody_max;           /* custody_config.items_max */
+    uint32_t wanted_max;            /* transfer_config */
+    uint32_t peers_max;             /* (64) nodes that something is offered to, or fetched from, at a time */
+    uint32_t comparisons_max;       /* (8) at once */
+    uint32_t offers_max;            /* (16) at once */
+    uint32_t found_max;             /* (8,192) keys of one comparison; the next one goes on behind them */
+    uint32_t message_size;          /* (64 KiB) of one turn of a comparison */
+    uint32_t came_count;            /* (16,384) keys that came from their primaries; a power of 2 */
+    uint32_t deleted_count;         /* (65,536) keys of captures that came and are deleted; a power of 2 */
+    uint64_t seed;                  /* of jitter */
     uint8_t secret[REPLICATOR_SECRET_SIZE]; /* of challenges */
 };
 
@@ -264,6 +262,5 @@ const struct custody *replicator_custody(const struct replicator *replicator);
 const struct transfer *replicator_transfer(const struct replicator *replicator);
 const struct proofs *replicator_proofs(const struct replicator *replicator);
 const struct full_sync *replicator_full_sync(const struct replicator *replicator);
-struct probation *replicator_probation(struct replicator *replicator); /* to be remembered */
 
 #endif

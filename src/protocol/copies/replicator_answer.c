@@ -46,7 +46,6 @@ void replicator_hear_comparison(struct replicator *replicator, const struct peer
     }
     copy_plan_hear(replicator->copy_plan, from, now_us);
     primary_watch_hear(&replicator->primary_watch, from, now_us);
-    probation_note(&replicator->probation, from, ERR_OK, now_us);
     replicator->counts.compared_by_count++;
 }
 
@@ -64,31 +63,11 @@ enum err replicator_judge(const struct replicator_world *world, const struct rin
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
-enum { ANSWER_HOPS_MAX = 64 };
-
-/* Is the node the first one behind the arc that counts, as far as we know? */
-static bool answer_is_guard(const struct replicator *replicator, const struct peer *from,
-                            const struct holders_arc *arc) {
-    const struct replicator_world *world = &replicator->world;
-    struct holders_arc next = *arc;
-    for (unsigned i = 0; i < ANSWER_HOPS_MAX && next.count > 0; i++) {
-        if (probation_counts(&replicator->probation, &next.peers[0])) {
-            return peer_same_key(&next.peers[0], from);
-        }
-        if (!world->know(world->ring, ring_id_add_power(next.to, 0), &next)) {
-            return false;
-        }
-    }
-    return false;
-}
-
 /* Shall we take the offer? Yes if we are a holder, or if the other node is one: it is the primary, or sees to
- * what the primary neglects (protocol/copies/primary_watch.h), and wants a copy here. And yes if it counts
- * while all holders are on probation: then it sees to what is theirs, from behind them. *ret_giver: the
- * address at which it is reached, which an incoming stream does not show. */
-static bool answer_is_ours(const struct replicator *replicator, const struct peer *from, struct ring_id place,
-                           struct holders_arc *arc, struct peer *ret_giver) {
-    const struct replicator_world *world = &replicator->world;
+ * what the primary neglects (protocol/copies/primary_watch.h), and wants a copy here. *ret_giver: the address
+ * at which it is reached, which an incoming stream does not show. */
+static bool answer_is_ours(const struct replicator_world *world, const struct peer *from,
+                           struct ring_id place, struct holders_arc *arc, struct peer *ret_giver) {
     bool is_known = arc->count > 0 && ring_id_is_owned(arc->from, place, arc->to);
     if (!is_known && !world->know(world->ring, place, arc)) {
         arc->count = 0;
@@ -102,7 +81,7 @@ static bool answer_is_ours(const struct replicator *replicator, const struct pee
             is_wanted = true;
         }
     }
-    return is_wanted || answer_is_guard(replicator, from, arc);
+    return is_wanted;
 }
 
 void replicator_hear_offer(struct replicator *replicator, const struct peer *from,
@@ -118,7 +97,7 @@ void replicator_hear_offer(struct replicator *replicator, const struct peer *fro
         if (replicator_is_deleted(replicator, &key)) {
             wishes[i] = COPIES_HAS; /* it need not come; "not now" would keep back all that is behind it */
         } else if (wishes[i] != COPIES_HAS &&
-                   !answer_is_ours(replicator, from, replicator_place(&key), &arc, &giver)) {
+                   !answer_is_ours(&replicator->world, from, replicator_place(&key), &arc, &giver)) {
             wishes[i] = COPIES_NOT_NOW;
         } else if (wishes[i] != COPIES_HAS &&
                    !replicator_want(replicator, TRANSFER_ORDER_OFFERED, &key, &giver)) {

@@ -63,7 +63,6 @@ bool replicator_may_begin_watch(const struct replicator *replicator) {
 static void compare_end(struct replicator *replicator, struct errand_comparison *errand, enum err err,
                         uint64_t now_us) {
     struct copy_plan_outcome outcome = comparison_outcome(&errand->comparison, err);
-    probation_note(&replicator->probation, &errand->errand.peer, err, now_us);
     if (err == ERR_OK && outcome.missing_there_count == 0) {
         custody_hurry(replicator->custody, &errand->errand.peer, now_us); /* it has what we wait for */
     }
@@ -358,7 +357,6 @@ enum err challenge_judge(struct replicator *replicator, const struct challenge *
         err = replicator_err_of_others(err);
     }
     proofs_note(&replicator->proofs, peer, err, event->now_us);
-    probation_note(&replicator->probation, peer, err, event->now_us);
     replicator->counts.challenged_count++;
     replicator->counts.caught_count += err == ERR_MISMATCH || err == ERR_CORRUPT;
     if (err == ERR_MISMATCH) {

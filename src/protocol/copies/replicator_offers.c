@@ -75,7 +75,6 @@ static void offers_take_key(struct replicator *replicator, const struct holders_
         }
     }
     if (is_own) {
-        copy_plan_hear_fresh(replicator->copy_plan, replicator_place(key), now_us);
         offers_tell_followers(replicator, arc, key, now_us);
     }
 }

@@ -1,7 +1,7 @@
 /*
  * Surplus: captures of positions that no primary has compared with us for the grace time. Each holder is
  * asked whether it has them, and for a proof; what a holder lacks is offered to it; what all R holders have
- * is given up here. So if one of them is on probation, it stays here until that one counts.
+ * is given up here.
  *
  *      list ──> look up ──> each holder: confirm ──> read, prove ──> offer ──> remove ──> next arc, next list
  */
@@ -113,14 +113,13 @@ static void release_take_arc(struct replicator *replicator, struct errand_releas
     release_ask(replicator, errand, event->now_us);
 }
 
-/* What it has counts if it is believed and not known to be on probation; what it lacks is offered to it. */
+/* What it has counts if it is believed; what it lacks is offered to it. */
 static void release_judge(struct replicator *replicator, struct errand_release *errand, bool is_believed,
                           uint64_t now_us) {
     size_t missing_count = 0;
-    bool counts = is_believed && !probation_is_new(&replicator->probation, &errand->errand.peer);
     errand->is_complete = errand->is_complete && is_believed;
     for (size_t i = 0; i < errand->group_count; i++) {
-        errand->confirmed[i] = (uint8_t)(errand->confirmed[i] + (errand->has[i] && counts));
+        errand->confirmed[i] = (uint8_t)(errand->confirmed[i] + (errand->has[i] && is_believed));
         missing_count += errand->has[i] == 0;
     }
     if (missing_count > 0) {

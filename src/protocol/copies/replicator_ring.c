@@ -1,7 +1,7 @@
 /* The ring, for the plan of copies: our arcs, the nodes that follow us, and the primaries before us. */
 #include "protocol/copies/replicator_state.h"
 
-enum { HOPS_MAX = 64 /* places that are looked at in either direction */ };
+enum { HOPS_MAX = 64 /* places that are looked at for spare holders */ };
 
 /* The nodes that are watched, while the arcs are described. */
 struct ring_watch {
@@ -18,29 +18,12 @@ static bool ring_is_listed(const struct copy_plan_arc *arc, const struct peer *p
     return false;
 }
 
-static bool ring_is_new(struct replicator *replicator, const struct peer *peer, uint64_t now_us) {
-    probation_meet(&replicator->probation, peer, now_us);
-    return !probation_counts(&replicator->probation, peer);
-}
-
-/* A node on probation is listed as a holder, never as one behind them: there, as many fresh nodes as anybody
- * brings would leave no room for those that count. */
-static void ring_add_peers(struct replicator *replicator, struct copy_plan_arc *out,
-                           const struct holders_arc *arc, const struct peer *self, size_t count_max,
-                           uint64_t now_us) {
-    size_t holders_count = replicator->world.copies(replicator->world.ring) - 1;
+static void ring_add_peers(struct copy_plan_arc *out, const struct holders_arc *arc, const struct peer *self,
+                           size_t count_max) {
     for (size_t i = 0; i < arc->count && out->count < count_max; i++) {
-        const struct peer *peer = &arc->peers[i];
-        if (address_equal(&peer->address, &self->address) || ring_is_listed(out, peer)) {
-            continue;
-        }
-        bool is_new = ring_is_new(replicator, peer, now_us);
-        if (out->count >= holders_count) {
-            probation_note(&replicator->probation, peer, ERR_OK, now_us); /* nobody asks it anything */
-        }
-        if (!is_new || out->count < holders_count) {
-            out->is_new[out->count] = is_new;
-            out->peers[out->count++] = *peer;
+        bool is_self = address_equal(&arc->peers[i].address, &self->address);
+        if (!is_self && !ring_is_listed(out, &arc->peers[i])) {
+            out->peers[out->count++] = arc->peers[i];
         }
     }
 }
@@ -57,43 +40,27 @@ static bool ring_find_before(const struct replicator_world *world, struct ring_i
     return true;
 }
 
-static void ring_add_guarded(struct copy_plan_arc *arc, const struct peer *peer, bool is_new) {
-    if (is_new && arc->count < COPY_PLAN_CANDIDATES_MAX && !ring_is_listed(arc, peer)) {
-        arc->is_new[arc->count] = true;
-        arc->is_guarded[arc->count] = true;
-        arc->peers[arc->count++] = *peer;
-    }
-}
-
 /* An own arc and the primary before it, which is watched: if it fails, its arc is ours too, and so on. Once
- * around the ring, nobody is left who could take it. So it is with those that are on probation, however many
- * there are in a row: the copies that count of what is theirs are ours and those behind us. */
+ * around the ring, nobody is left who could take it. */
 static void ring_reach(struct replicator *replicator, const struct peer *self, struct copy_plan_arc *arc,
                        struct ring_watch *watch, uint64_t now_us) {
     const struct replicator_world *world = &replicator->world;
     struct primary_watch_arc before;
     size_t wanted = world->copies(world->ring);
     arc->has_predecessor = ring_find_before(world, arc->from, self, &before);
-    size_t depth = 1;
-    for (size_t i = 0; i < HOPS_MAX && depth < wanted && arc->has_predecessor; i++) {
-        bool is_new = ring_is_new(replicator, &before.primary, now_us);
+    for (size_t depth = 1; depth < wanted && arc->has_predecessor; depth++) {
         if (watch->count < PRIMARY_WATCH_WATCHED_MAX) {
             watch->arcs[watch->count++] = before;
         }
-        bool is_relied_on =
-            !is_new && !primary_watch_fails(&replicator->primary_watch, &before.primary, now_us);
-        if (is_relied_on || ring_id_is_owned(before.from, arc->to, before.to) ||
-            ring_id_equal(before.from, arc->to)) {
+        if (!primary_watch_fails(&replicator->primary_watch, &before.primary, now_us) ||
+            ring_id_is_owned(before.from, arc->to, before.to) || ring_id_equal(before.from, arc->to)) {
             break;
         }
-        depth += !is_new;
-        ring_add_guarded(arc, &before.primary, is_new);
         arc->is_guarding = true;
         arc->from = before.from;
         arc->has_predecessor = ring_find_before(world, arc->from, self, &before);
     }
     arc->predecessor = arc->has_predecessor ? before.primary : (struct peer){0};
-    arc->is_predecessor_new = arc->has_predecessor && ring_is_new(replicator, &before.primary, now_us);
 }
 
 /* Our arc with its holders, and some that follow them in case one is full. */
@@ -105,34 +72,23 @@ static void ring_describe(struct replicator *replicator, const struct holders_ar
     struct holders_arc next = *arc;
     *out = (struct copy_plan_arc){.from = arc->from, .to = arc->to};
     count_max = count_max < COPY_PLAN_CANDIDATES_MAX ? count_max : COPY_PLAN_CANDIDATES_MAX;
-    ring_add_peers(replicator, out, arc, self, count_max, now_us);
-    for (size_t i = 0; i < out->count && count_max < COPY_PLAN_CANDIDATES_MAX; i++) {
-        count_max += out->is_new[i]; /* for the one that has its copy, too */
-    }
+    ring_add_peers(out, arc, self, count_max);
     for (unsigned i = 0; i < HOPS_MAX && out->count < count_max; i++) {
         struct ring_id behind = ring_id_add_power(next.to, 0);
         bool is_found = world->know(world->ring, behind, &next);
         if (!is_found || ring_id_equal(next.to, arc->to)) {
             break; /* once around */
         }
-        ring_add_peers(replicator, out, &next, self, count_max, now_us);
+        ring_add_peers(out, &next, self, count_max);
     }
     ring_reach(replicator, self, out, watch, now_us);
-}
-
-/* Those behind the holders are on no errand: that they are in the ring is all that shows that they are up. */
-static bool ring_is_seen_long_ago(const struct replicator *replicator, uint64_t now_us) {
-    const struct probation_config *probation = &replicator->probation.config;
-    return probation->period_us > 0 && now_us - replicator->seen_us >= probation->gap_us_max / 3;
 }
 
 void replicator_look_at_ring(struct replicator *replicator, uint64_t now_us) {
     const struct replicator_world *world = &replicator->world;
     uint64_t generation = world->generation(world->ring);
     if (replicator->has_ring && generation == replicator->generation &&
-        replicator->failing == primary_watch_failing(&replicator->primary_watch, now_us) &&
-        replicator->judged == replicator->probation.generation &&
-        !ring_is_seen_long_ago(replicator, now_us)) {
+        replicator->failing == primary_watch_failing(&replicator->primary_watch, now_us)) {
         return;
     }
     struct ring_watch watch = {.count = 0};
@@ -150,8 +106,6 @@ void replicator_look_at_ring(struct replicator *replicator, uint64_t now_us) {
     copy_plan_set_arcs(replicator->copy_plan, replicator->arcs, used, now_us);
     primary_watch_set(&replicator->primary_watch, watch.arcs, watch.count, now_us);
     replicator->failing = primary_watch_failing(&replicator->primary_watch, now_us);
-    replicator->judged = replicator->probation.generation;
-    replicator->seen_us = now_us;
     replicator->has_ring = true;
     replicator->generation = generation;
 }

@@ -15,7 +15,6 @@
 #include "base/standing.h"
 #include "protocol/copies/comparison.h"
 #include "protocol/copies/primary_watch.h"
-#include "protocol/copies/probation.h"
 #include "protocol/copies/proofs.h"
 #include "protocol/copies/replicator.h"
 
@@ -163,7 +162,6 @@ struct replicator {
     struct transfer *transfer;
     struct primary_watch primary_watch;
     struct proofs proofs;
-    struct probation probation;
     struct full_sync full_sync;
     struct transfer_order_giving giving;
     struct standing standing; /* nodes that did not answer or gave something false */
@@ -199,8 +197,6 @@ struct replicator {
     bool has_ring;
     uint64_t generation;
     uint64_t failing;           /* primary_watch_failing(), likewise */
-    uint64_t judged;            /* probation.generation, likewise */
-    uint64_t seen_us;           /* when that was */
     struct holders_arc *own;    /* arcs_max */
     struct copy_plan_arc *arcs; /* arcs_max */
 

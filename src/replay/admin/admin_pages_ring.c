@@ -30,11 +30,7 @@ static void ring_put_members(struct sheet *sheet, const struct ring_view_arc *ar
     for (size_t i = 0; i < arc->members_count; i++) {
         sheet_html(sheet, i > 0 ? ", " : "");
         sheet_string(sheet, arc->members[i].address);
-        struct buf state;
-        buf_init(&state, LINE_SIZE_MAX);
-        ring_text_put_member(&arc->members[i], &state);
-        FILL(sheet, " <span class=quiet>{text}</span>", {.text = buf_bytes(&state)});
-        buf_done(&state);
+        sheet_format(sheet, " <span class=quiet>%s</span>", ring_text_member(&arc->members[i]));
     }
 }
 

@@ -75,44 +75,6 @@ static void put_enough(struct buf *out, const struct ring_view *ring) {
     }
 }
 
-enum { PROBATION_SHOWN_MAX = 8 };
-
-/* Is the node a member of an arc before this one? */
-static bool was_listed(const struct ring_view *ring, size_t arc, size_t member) {
-    const char *address = ring->copies.arcs[arc].members[member].address;
-    for (size_t i = 0; i < arc; i++) {
-        for (size_t j = 0; j < ring->copies.arcs[i].members_count; j++) {
-            if (strcmp(ring->copies.arcs[i].members[j].address, address) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* Who is on probation, each node once, and until when. */
-static void put_probation(struct buf *out, const struct ring_view *ring) {
-    const char *between = "; on probation, so that their copies do not count: ";
-    size_t count = 0;
-    for (size_t i = 0; i < ring->copies.arcs_count; i++) {
-        const struct ring_view_arc *arc = &ring->copies.arcs[i];
-        for (size_t j = 0; j < arc->members_count && arc->members != NULL; j++) {
-            const struct ring_view_member *member = &arc->members[j];
-            if (!member->is_new || was_listed(ring, i, j)) {
-                continue;
-            }
-            if (++count > PROBATION_SHOWN_MAX) {
-                buf_put_string(out, " and others");
-                return;
-            }
-            buf_put_format(out, "%s%s (up for about ", between, member->address);
-            put_seconds(out, member->new_left_s);
-            buf_put_string(out, " more)");
-            between = ", ";
-        }
-    }
-}
-
 static void put_unconfirmed(struct buf *out, const struct ring_view_stored *stored) {
     if (stored->unconfirmed_count > 0) {
         VALUE_PUT(out, "; {count} capture{s} here that other nodes shall keep and have not confirmed yet",
@@ -168,7 +130,6 @@ static void ring_text_put_copies(struct buf *out, const struct ring_view *ring) 
     buf_put_format(out, "; looks after %.1f %% of the ring", 100 * ring->share);
     put_arcs(out, copies);
     put_enough(out, ring);
-    put_probation(out, ring);
     put_unconfirmed(out, &copies->stored);
     put_tour(out, copies);
     if (copies->stored.damaged_count > 0) {
@@ -253,15 +214,6 @@ void ring_text_put_arc_repair(const struct ring_view_arc *arc, struct buf *out) 
     buf_put_string(out, "for ");
     put_seconds(out, arc->repairing_s);
     put_left(out, arc->left_s);
-}
-
-void ring_text_put_member(const struct ring_view_member *member, struct buf *out) {
-    buf_put_string(out, ring_text_member(member));
-    if (member->is_new) {
-        buf_put_string(out, ", on probation: its copy does not count until it was up for about ");
-        put_seconds(out, member->new_left_s);
-        buf_put_string(out, " more");
-    }
 }
 
 const char *ring_text_member(const struct ring_view_member *member) {

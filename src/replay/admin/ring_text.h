@@ -50,7 +50,4 @@ void ring_text_put_clock(const struct ring_view_node *node, struct buf *out);
 /* A member of an arc, by the worst that is to be said of it: "away", "full" … "complete". */
 const char *ring_text_member(const struct ring_view_member *member);
 
-/* And whether, and until when, its copy does not count. */
-void ring_text_put_member(const struct ring_view_member *member, struct buf *out);
-
 #endif

@@ -25,8 +25,6 @@ struct ring_view_member {
     bool is_away;
     bool is_full;
     bool is_spare;
-    bool is_new;         /* on probation: its copy does not count … */
-    uint64_t new_left_s; /* … until it was up for so long */
     bool is_complete;
     bool is_compared;
 };
